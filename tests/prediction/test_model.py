@@ -219,12 +219,10 @@ def test_a_model_learns_its_sites_from_controls_and_says_what_became_of_new_ones
     predictions = predict_subjects(again, table)
     assert np.mean([one.predicted == truth[one.subject] for one in predictions.subjects]) > 0.8
     assert predictions.notes == ()
-    again.harmonizer.unseen = "keep"
     elsewhere = FeatureTable(table.X, table.y, table.subjects)
-    assert predict_subjects(again, elsewhere).notes == (
-        "no sites are named: all subjects count as those of one new site",
-        "the new site is left as it is",
-    )
+    notes = predict_subjects(again, elsewhere).notes
+    assert notes[0] == "no sites are named: all subjects count as those of one new site"
+    assert "the new site is brought to the location and scale of the others" in notes[1]
 
 
 def test_one_site_cannot_be_harmonized(cohort_table):
@@ -262,17 +260,13 @@ def test_a_folder_is_no_name_for_a_model(small_model, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"columns": ("E1__f1",)}, "its columns are not those of its description"),
-        ({"imputer": None}, "it has no imputer"),
-        ({"harmonizer": LogisticRegression()}, "its harmonizer is none"),
-    ],
+    "changes",
+    [{"columns": ("E1__f1",)}, {"imputer": None}, {"harmonizer": LogisticRegression()}],
     ids=["columns", "imputer", "harmonizer"],
 )
-def test_parts_that_do_not_fit_each_other_are_refused(small_model, tmp_path, changes, message):
+def test_parts_that_do_not_fit_each_other_are_refused(small_model, tmp_path, changes):
     path = save_model(replace(small_model, **changes), tmp_path / "model.skops")
-    with pytest.raises(InputError, match=f"damaged .*{message}"):
+    with pytest.raises(InputError, match=r"model\.skops: the model file is damaged"):
         load_model(path)
 
 

@@ -77,11 +77,3 @@ def test_boosting_sees_what_no_line_separates():
     }
     assert auc["boosting"] > 0.95
     assert auc["svm"] < 0.7
-
-
-def test_balance_takes_the_shares_of_the_classes_off_what_boosting_says():
-    X, y = make_samples(missing=0.2)
-    X, y = X[(y == 1) | (np.arange(120) % 4 == 0)], y[(y == 1) | (np.arange(120) % 4 == 0)]
-    even, uneven = (decide("boosting", X, y, X, class_weight=one) for one in ("balanced", None))
-    odds = np.diff(np.log(np.bincount(y)))
-    assert_allclose(np.diff(uneven, axis=1), np.diff(even, axis=1) + odds)

@@ -84,14 +84,6 @@ def test_subjects_of_one_name_get_pages_of_their_own(model, tmp_path):
         write_subject_pages(model, replace(said, subjects=tuple(alike)), tmp_path)
 
 
-def test_a_page_describes_the_outcome_of_similar_subjects(model, tmp_path):
-    said = predict_subjects(model, make_cohort(n_subjects=2))
-    text = write_subject_pages(model, said, tmp_path)[0].read_text()
-    assert re.search(
-        r"\d+ of the 24 training participants had|none of the training participants", text
-    )
-
-
 def test_three_classes_have_a_curve_too():
     model = train_model(make_cohort(n_subjects=18, n_classes=3), QUICK, n_splits=2, n_repeats=1)
     ax = plot_calibration(model.performance["calibration"])

@@ -365,16 +365,14 @@ def describe_new_sites(
     for name, count in zip(names.tolist(), counts.tolist(), strict=True):
         if name in harmonizer.sites_.tolist():
             continue
-        treated = "is left as it is"
-        if harmonizer.unseen == "all" and count < harmonizer.min_samples:
-            treated += (
-                f": it has {count} samples, and {harmonizer.min_samples} are needed to bring it "
-                "to the location and scale of the others"
-            )
-        elif harmonizer.unseen == "all":
+        treated = (
+            f"is brought to the location and scale of the others by its own {count} samples; if "
+            "its subjects are all of one class, what they have in common is lost"
+        )
+        if count < harmonizer.min_samples:
             treated = (
-                f"is brought to the location and scale of the others by its own {count} samples; "
-                "if its subjects are all of one class, what they have in common is lost"
+                f"is left as it is: it has {count} samples, and {harmonizer.min_samples} are "
+                "needed to bring it to the location and scale of the others"
             )
         site = "the new site" if name == UNNAMED_SITE else f"site {name}, not in training,"
         notes.append(f"{site} {treated}")

@@ -95,8 +95,7 @@ class ChannelImputer(IncompleteTransformer):
     than 6 standard deviations from the mean count as 6 away, and stay too.
 
     A sample without any channel gets the mean, and so does a feature that is related to no other.
-    A constant feature gets its constant. A feature never seen in training gets 0, and its
-    uncertainty is infinite.
+    A constant feature gets its constant. A feature never seen in training gets 0.
 
     Examples
     --------
@@ -109,8 +108,6 @@ class ChannelImputer(IncompleteTransformer):
     >>> new = [[np.nan, np.nan, 2.0, 2.0]]
     >>> imputer.transform(new).round()
     array([[2., 2., 2., 2.]])
-    >>> imputer.uncertainty(new) < [0.5, 0.5, 0.1, 0.1]
-    array([[ True,  True,  True,  True]])
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
@@ -151,7 +148,6 @@ class ChannelImputer(IncompleteTransformer):
         self._scaling = Scaling.learn(checked)
         self.mean_ = self._scaling.mean
         self.scale_ = np.where(self._scaling.constant, 0.0, self._scaling.unit)
-        self._never_seen = np.isnan(checked).all(axis=0)
         values, observed = standardise_channels(checked, self._columns, self._scaling)
         with one_blas_thread():
             how = self.n_factors, self.ridge, self.min_noise, self.max_iter
@@ -187,27 +183,6 @@ class ChannelImputer(IncompleteTransformer):
         imputed += self.mean_
         np.copyto(imputed, checked, where=~np.isnan(checked))
         return imputed
-
-    def uncertainty(self, X: ArrayLike) -> Array:
-        """Posterior standard deviation of every imputed value, in the units of X.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            0 where a value was observed; infinite for a feature never seen in training.
-        """
-        checked, values, observed = self._standardise(X)
-        _, covariances = self.model_.posterior(values, observed)
-        loadings = self.model_.loadings
-        products = (loadings[:, :, None] * loadings[:, None, :]).reshape(len(loadings), -1)
-        variances = covariances.reshape(len(covariances), -1) @ products.T + self.model_.noise
-        deviations = np.sqrt(variances) * self.scale_
-        deviations[:, self._never_seen] = np.inf
-        return np.where(np.isnan(checked), deviations, 0.0)
 
     def factors(self, X: ArrayLike) -> Array:
         """Posterior means of every sample's factors: ``(n_samples, n_factors_)``."""

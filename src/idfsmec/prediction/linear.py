@@ -492,26 +492,14 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
 
     Parameters
     ----------
-    channels : array-like of shape (n_features,), optional
-        Label per feature, as in :class:`IDFSMEC`.
     n_features_to_select : int or float, default=20
         How many features ``transform`` keeps. The prediction uses all, by their scores.
-    lam, gamma : float
-        Of :class:`IDFSMEC`.
-    n_factors : int, default=5
-        Of :class:`ChannelImputer`.
-    alphas : sequence of float, default=(0.01, 0.03, 0.1, 0.3, 1, 3, 10)
-        Penalties of the candidates, where a sample's squared norm is 1 on average.
-    cv : int, default=5
-        Number of inner folds; fewer where there are fewer subjects.
-    tol, max_iter, device
-        Of :class:`IDFSMEC`.
+    channels, lam, gamma, n_factors, alphas, cv, tol, max_iter, device
+        As of :class:`IDFSMECClassifier`.
 
     Attributes
     ----------
-    scores_, ranking_, support_, channel_names_, channel_weights_, feature_weights_, objective_
-        As of :class:`IDFSMEC`.
-    held_out_loss_, objective_history_, kkt_residuals_, n_iter_
+    scores_, ranking_, support_, channel_names_, channel_weights_, feature_weights_, ...
         As of :class:`IDFSMEC`.
     coef_ : ndarray of shape (n_features,)
         Of the features as given: ``(x - centre_) @ coef_ + intercept_`` is the prediction for a

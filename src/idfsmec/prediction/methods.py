@@ -28,13 +28,7 @@ Entry = TypeVar("Entry", bound="Imputer | Classifier | Method")
 
 
 class Registry(dict[str, Entry]):
-    """Entries by name.
-
-    Examples
-    --------
-    >>> list(IMPUTERS)
-    ['mean', 'neighbours', 'factors', 'indicators']
-    """
+    """Entries by name."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -481,7 +475,9 @@ _svm = lazily("sklearn.svm.LinearSVC", dual=False)
 CLASSIFIERS.add(Classifier("svm", _svm, decide_many=_decide_many_svms))
 register_classifier("ridge", lazily("idfsmec.prediction.sanity.RidgeByCost"))
 register_classifier("idfsmec", lazily("idfsmec.prediction.IDFSMECClassifier"))
-register_classifier("boosting", lazily("idfsmec.prediction.sanity.Boosting"))
+# Subjects are few: more leaves (31) and bins (255) only take longer.
+_boosting = "sklearn.ensemble.HistGradientBoostingClassifier"
+register_classifier("boosting", lazily(_boosting, max_leaf_nodes=8, max_bins=31))
 
 
 def _add(

@@ -10,7 +10,6 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
@@ -23,8 +22,6 @@ from idfsmec.prediction.pipeline import fit_with_groups
 from idfsmec.prediction.unusual import learn_reference
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import split_column
-
-Array = NDArray[np.float64]
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "mne", "skops")
 # Entries of a table's ``info`` that name subjects or files stay out of the model.
@@ -181,14 +178,10 @@ def rows_with_a_channel(table: FeatureTable) -> FeatureTable:
 def _describe(table: FeatureTable) -> dict[str, Any]:
     subjects = table.subjects.groupby(table.y).nunique()
     observed = table.observed
-    by_subject = observed.groupby(table.subjects.to_numpy()).mean()
     return {
         "n_samples": len(table),
         "n_subjects": int(table.subjects.nunique()),
         "subjects": {str(label): int(count) for label, count in subjects.items()},
-        "samples": {str(label): int((table.y == label).sum()) for label in subjects.index},
         "share_missing": float(1.0 - observed.to_numpy().mean()),
-        "channel_shares": {str(name): float(share) for name, share in observed.mean().items()},
-        "least_present": float(by_subject.mean(axis=1).min()),
         "conditions": table.conditions,
     }

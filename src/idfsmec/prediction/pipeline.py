@@ -1,4 +1,4 @@
-"""The pipeline of a method: harmonize, scale, impute, select, classify, calibrate.
+"""The pipeline of a method: harmonize, scale, impute, select, classify.
 
 Benchmark, training, audit, leakage checks and resampling all go this way. Everything is learned
 from training samples alone, and then done to test samples:
@@ -8,8 +8,7 @@ from training samples alone, and then done to test samples:
       scale       by mean and standard deviation of the observed values
       impute      with the method's imputer; not for a selector or classifier that takes NaN
       select      the method's selector ranks the columns, and the first k are kept
-      classify    with the method's classifier; comparisons clip values at 6 standard deviations
-      calibrate   decisions become probabilities by those on held-out subjects (kept models)
+      classify    with the method's classifier; values count as at most 6 standard deviations
 
 :class:`FoldSamples` are the samples of a fold before and after the first three steps,
 :class:`MethodPipeline` a method that ranks, is tuned, scored or fitted on them, and
@@ -27,15 +26,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from idfsmec.errors import InputError
-from idfsmec.metrics import METRICS, Scores, mean_decisions
+from idfsmec.metrics import METRICS, Scores
 from idfsmec.prediction.harmonizer import SiteHarmonizer, reference_class
 from idfsmec.prediction.methods import Imputer, Method
 from idfsmec.selection import rank_grid
@@ -360,11 +358,11 @@ class MethodPipeline:
             **parameters,
         )
 
-    def tune(self, fold: FoldSamples, inner_ranks: Codes | None = None) -> Tuned:
+    def tune(self, fold: FoldSamples) -> Tuned:
         """Let inner folds choose a setting and C for each number of features, and that number."""
         return tune(
             [self._scorer(part, [self.tuned_by]) for part in fold.inner],
-            self.rank_inner(fold) if inner_ranks is None else inner_ranks,
+            self.rank_inner(fold),
             self.ks(fold),
             default=self.method.default_setting,
             costs=self.costs,
@@ -434,7 +432,7 @@ class MethodPipeline:
         """Fit on samples, whose sites are harmonized already, with the first k columns."""
         preparation, X = Preparation.learn(samples, self.classifier_imputer)
         columns, marks = np.flatnonzero(ranks <= k), None
-        X = X[:, columns]
+        X = np.clip(X[:, columns], -FAR, FAR)
         if self.marks_missing:
             marks = MissingMarks.learn(X)
             X = marks.add(X)
@@ -452,30 +450,17 @@ class MethodPipeline:
             scores_=np.where(ranks <= k, k + 1.0 - ranks, 0.0),
             channel_of=samples.channel_of,
             slope=self.classifier.log_odds_slope,
-            offsets=np.zeros(samples.n_classes),
         )
 
     def fit_tuned(self, fold: FoldSamples) -> tuple[FittedMethod, dict[str, Any]]:
-        """Tune on inner folds, fit on all training samples, calibrate on those held out.
+        """Tune on inner folds, and fit on all training samples.
 
         Also return ``n_features``, ``C`` and the selector's setting.
         """
-        inner_ranks = self.rank_inner(fold)
-        best = self.tune(fold, inner_ranks).best
+        best = self.tune(fold).best
         k, C, setting = best.n_features, best.cost, best.setting
-        whole = fold.sides()[0]
-        fitted = self.fit(whole, self.rank(fold, [setting], [k])[0, 0], k, C)
-        decisions = np.zeros((whole.y.size, whole.n_classes))
-        best_ranks = inner_ranks[:, setting, self.ks(fold).index(k)]
-        for part, held_out, ranks in zip(fold.inner, fold.held_out, best_ranks, strict=True):
-            train, test = part.sides()
-            decisions[held_out] = self.fit(train, ranks, k, C).decisions(test.X)
-        # A site with one class alone is held out of no inner fold.
-        rows = np.sort(np.concatenate(fold.held_out))
-        means, codes = mean_decisions(decisions[rows], whole.y[rows], whole.subjects[rows])
-        weights = codes.size / (whole.n_classes * np.bincount(codes, minlength=whole.n_classes))
-        slope, offsets = calibrate(means, codes, weights[codes], fitted.slope)
-        fitted = replace(fitted, slope=slope, offsets=offsets)
+        ranks = self.rank(fold, [setting], [k])[0, 0]
+        fitted = self.fit(fold.sides()[0], ranks, k, C)
         return fitted, {"n_features": k, "C": C, **self.method.settings[setting]}
 
     def fit_whole(self, fold: FoldSamples) -> tuple[Floats, Codes]:
@@ -528,8 +513,7 @@ class FittedMethod:
     classifier: Any  # of classes 0 ... n_classes - 1
     scores_: Floats  # selected features by their rank, the best the largest; 0 for the others
     channel_of: Codes
-    slope: float  # slope * decisions + offsets are log probabilities up to a constant
-    offsets: Floats
+    slope: float  # slope * decisions are log probabilities up to a constant, roughly
 
     @property
     def class_prior_(self) -> Floats:
@@ -543,6 +527,7 @@ class FittedMethod:
 
     def _select(self, X: ArrayLike) -> Floats:
         values = self.preparation.apply(np.asarray(X, dtype=np.float64))[:, self.columns_]
+        values = np.clip(values, -FAR, FAR)
         return values if self.marks is None else self.marks.add(values)
 
     def decisions(self, X: ArrayLike) -> Floats:
@@ -551,8 +536,8 @@ class FittedMethod:
         return by_class(values, np.asarray(self.classifier.classes_), self.classes_.size)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
-        """Probability of each class, (n_samples, n_classes)."""
-        return np.asarray(softmax(self.slope * self.decisions(X) + self.offsets, axis=1))
+        """Probability of each class, (n_samples, n_classes); rough, before any calibration."""
+        return np.asarray(softmax(self.slope * self.decisions(X), axis=1))
 
     def predict(self, X: ArrayLike) -> NDArray:
         """Most probable class of each sample."""
@@ -580,22 +565,3 @@ class FittedMethod:
         columns = [np.flatnonzero(self.channel_of == v) for v in range(n_channels)]
         votes[~observed_channels(given, columns)] = np.nan
         return votes[:, :, 0] if parts.shape[2] == 1 else votes
-
-
-def calibrate(
-    decisions: Floats, codes: Codes, weights: Floats, slope: float
-) -> tuple[float, Floats]:
-    """Find the slope and offsets that make decisions on held-out subjects log probabilities.
-
-    The search begins at the given slope, and few subjects leave it there; offsets sum to 0.
-    """
-    rows = np.arange(codes.size)
-
-    def loss(parameters: Sequence[float]) -> float:
-        offsets = np.asarray(parameters[1:]) - np.mean(parameters[1:])
-        log_odds = slope * np.exp(parameters[0]) * decisions + offsets
-        log_proba = log_softmax(log_odds, axis=1)[rows, codes]
-        return float(-weights @ log_proba + np.square(parameters).sum() / 2)
-
-    best = minimize(loss, np.zeros(1 + decisions.shape[1]), method="L-BFGS-B").x
-    return float(slope * np.exp(best[0])), np.asarray(best[1:] - best[1:].mean())

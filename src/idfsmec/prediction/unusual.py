@@ -88,21 +88,14 @@ def _deviations(
     squares = np.einsum("nq,qr,nr->n", away, np.asarray(reference["precision"]), away)
     expected = factors @ imputer.model_.loadings.T
     # Beyond 6 standard deviations, where predictions see no difference, logarithms count.
-    values = standardise(imputer, X)
+    unit = np.where(imputer.scale_ > 0, imputer.scale_, np.inf)
+    with np.errstate(over="ignore"):
+        values = (X.to_numpy(dtype=np.float64) - imputer.mean_) / unit
     size = np.minimum(np.abs(values), 1e300)
     beyond = np.log1p(np.maximum(size - FAR, 0.0))
     residuals = np.sign(values) * (np.minimum(size, FAR) + beyond) - expected
     variances = np.nanmean(residuals**2 / imputer.model_.noise)
     return float(np.sqrt(np.maximum(np.median(squares), 0.0))), float(np.sqrt(variances))
-
-
-def standardise(imputer: ChannelImputer, X: pd.DataFrame) -> Array:
-    """Return values in training standard deviations from the mean; 0 for constant features."""
-    with np.errstate(over="ignore"):
-        values = (X.to_numpy(dtype=np.float64) - imputer.mean_) / np.where(
-            imputer.scale_ > 0, imputer.scale_, np.inf
-        )
-    return np.asarray(values)
 
 
 def find_other_unit(imputer: ChannelImputer, X: pd.DataFrame) -> tuple[str, list[str]]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,7 @@ from matplotlib.axes import Axes
 
 from idfsmec._files import replacing
 from idfsmec.audit.verdict import NOT_AUDITED
-from idfsmec.prediction import Model, SiteHarmonizer
+from idfsmec.prediction import Model
 from idfsmec.prediction.files import file_checksum
 from idfsmec.prediction.subjects import Predictions, SubjectPrediction
 from idfsmec.prediction.unusual import USUAL_SHARE
@@ -39,8 +38,6 @@ _CALIBRATION = (
     "calibrated without them; bars are 95 % CI. On the line, probabilities equal observed "
     "frequencies."
 )
-#: How close probabilities count as similar.
-_SIMILAR = 0.1
 _MOST_VOTES = 8
 #: Groups with fewer participants of a class are pointed out.
 _FEW = 10
@@ -72,11 +69,6 @@ def write_model_card(
     markdown, page = card_paths(path)
     style.refuse_existing(overwrite, markdown, page)
     card = _describe_model(model, Path(path))
-    for table in card["tables"]:
-        table["picture"] = ""
-        if "plot" in table:
-            words = f"{table['title']}. {table['text']}"
-            table["picture"] = style.save_figure(table["plot"](), words, None, table["title"])
     text = style.render_page("model.html", **card)
     with replacing(markdown, page) as (plain, html):
         plain.write_text(_markdown(card), encoding="utf-8")
@@ -179,61 +171,48 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
     }
 
 
-def _tables(model: Model) -> list[dict[str, Any]]:
-    """Return the tables of a card: title, text, names of columns, rows, and what draws them."""
-    measured = model.performance
+class _Table(NamedTuple):
+    """A table of a card; the page shows the picture in its place, if there is one."""
+
+    title: str
+    text: str
+    header: tuple[str, ...]
+    rows: list[list[Any]]
+    picture: str = ""
+
+
+def _tables(model: Model) -> list[_Table]:
+    """Return the tables of a card of a model that was measured."""
+    measured, calibration = model.performance, model.performance["calibration"]
     tables = _clinical_tables(model) if "clinical" in measured else []
     rows = [
         [percent(group["predicted"]), _share(group, "observed"), group["n"]]
-        for group in measured["calibration"]["bins"]
+        for group in calibration["bins"]
     ]
-    tables.append(
-        {
-            "title": "Calibration",
-            "text": f"{_CALIBRATION} Brier score {measured['calibration']['brier']:.3f}.",
-            "header": ("probability", "observed (95 % CI)", "participants"),
-            "rows": rows,
-            "plot": partial(plot_calibration, measured["calibration"]),
-        }
-    )
-    if sites := measured.get("by_site"):
-        tables.append(
-            {
-                "title": "Sites left out",
-                "text": "One site was left out at a time, so that training included none of its "
-                "participants.",
-                "header": ("site", "participants", "accuracy (95 % CI)", "chance (95 %)"),
-                "rows": [
-                    [
-                        site["site"],
-                        site["n_subjects"],
-                        _share(site, "accuracy"),
-                        f"{percent(site['chance_low'])} to {percent(site['chance_high'])}",
-                    ]
-                    for site in sites
-                ],
-            }
-        )
+    text = f"{_CALIBRATION} Brier score {calibration['brier']:.3f}."
+    header: tuple[str, ...] = ("probability", "observed (95 % CI)", "participants")
+    picture = style.save_figure(plot_calibration(calibration), text, None, "calibration")
+    tables.append(_Table("Calibration", text, header, rows, picture))
     rows = [
         [
-            percent(share["share"]),
-            f"{share['mean']:.2f} ({format_range('roc_auc', share['low'], share['high'])})",
+            site["site"],
+            site["n_subjects"],
+            _share(site, "accuracy"),
+            f"{percent(site['chance_low'])} to {percent(site['chance_high'])}",
         ]
-        for share in measured["by_share"]
+        for site in measured.get("by_site", [])
     ]
-    tables.append(
-        {
-            "title": "Missing channels",
-            "text": "Only a random share of the channels of participants held out was kept"
-            f"{_red(model)}.",
-            "header": ("channels left", "AUC by participant (95 % CI)"),
-            "rows": rows,
-        }
-    )
-    return tables
+    text = "One site was left out at a time: training included none of its participants."
+    header = ("site", "participants", "accuracy (95 % CI)", "chance (95 %)")
+    if rows:
+        tables.append(_Table("Sites left out", text, header, rows))
+    rows = [[percent(share["share"]), _number(share)] for share in measured["by_share"]]
+    text = f"Participants held out kept a random share of their channels{_red(model)}."
+    header = ("channels left", "AUC by participant (95 % CI)")
+    return [*tables, _Table("Missing channels", text, header, rows)]
 
 
-def _clinical_tables(model: Model) -> list[dict[str, Any]]:
+def _clinical_tables(model: Model) -> list[_Table]:
     """Return what a clinic asks of predictions, for all participants and for groups of them."""
     clinical = model.performance["clinical"]
     label, counts = clinical["class"], list(model.data["subjects"].values())
@@ -246,44 +225,37 @@ def _clinical_tables(model: Model) -> list[dict[str, Any]]:
         scores = [_share(group["scores"].get(score, {})) for score in _CLINICAL]
         rows.append([name, " / ".join(map(str, group["n_subjects"])), *scores])
     text = (
-        f"Predictions of {label}, calibrated on the other participants held out; with 95 % CI. "
-        f"Predictive values are for a prevalence of {percent(clinical['prevalence'])}"
-        f"{_red(model)}."
+        f"Predictions of {label} on participants held out, with 95 % CI; predictive values for a "
+        f"prevalence of {percent(clinical['prevalence'])}{_red(model)}."
     )
     if few:
         text += f" Fewer than {_FEW} participants of a class, do not rely on: {listing(few, 20)}."
-    curve = [
-        [
-            percent(at["threshold"]),
-            f"{at['mean']:.2f} ({at['low']:.2f} to {at['high']:.2f})",
-            f"{at['all']:.2f}",
-        ]
-        for at in clinical["decision_curve"][1::2]
+    header: tuple[str, ...]
+    header = ("participants", " / ".join(map(str, model.classes)), *_CLINICAL)
+    scored = _Table("Sensitivity, specificity, predictive values", text, header, rows)
+    rows = [
+        [percent(row["threshold"]), _number(row), f"{row['all']:.2f}"]
+        for row in clinical["decision_curve"][1::2]
     ]
-    return [
-        {
-            "title": "Sensitivity, specificity, predictive values",
-            "text": text,
-            "header": ("participants", " / ".join(map(str, model.classes)), *_CLINICAL),
-            "rows": rows,
-        },
-        {
-            "title": "Decision curve",
-            "text": f"Net benefit of acting on participants from a probability of {label} on, "
-            "in true positives per participant; 95 % CI.",
-            "header": ("probability", "net benefit (95 % CI)", "acting on all"),
-            "rows": curve,
-            "plot": partial(_plot_decision_curve, clinical),
-        },
-    ]
+    text = (
+        f"Net benefit of acting on participants from a probability of {label} on, in true "
+        "positives per participant; 95 % CI."
+    )
+    header = ("probability", "net benefit (95 % CI)", "acting on all")
+    picture = style.save_figure(_plot_decision_curve(clinical), text, None, "decision")
+    return [scored, _Table("Decision curve", text, header, rows, picture)]
+
+
+def _number(values: Mapping[str, float]) -> str:
+    return f"{values['mean']:.2f} ({values['low']:.2f} to {values['high']:.2f})"
 
 
 def _share(values: Mapping[str, float], name: str = "mean") -> str:
     """Write a share with its interval, or a dash."""
     if name not in values:
         return percent(None)
-    low, high = (100 * values[end] for end in ("low", "high"))
-    return f"{percent(values[name])} ({low:.0f} to {high:.0f})".replace(" ", "\N{NO-BREAK SPACE}")
+    text = f"{percent(values[name])} ({100 * values['low']:.0f} to {100 * values['high']:.0f})"
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _red(model: Model) -> str:
@@ -311,7 +283,10 @@ def _model_facts(model: Model) -> list[tuple[str, str]]:
         bands = settings["bands"].items()
         facts.append(("bands", ", ".join(f"{n} {lo:g}-{hi:g} Hz" for n, (lo, hi) in bands)))
     if model.harmonizer is not None:
-        facts.append(("sites", _describe_sites(model.harmonizer)))
+        names = listing(model.harmonizer.sites_.tolist(), most=10)
+        controls = model.harmonizer.reference
+        learned = "" if controls is None else f", learned from {controls} only"
+        facts.append(("sites", f"{names}, harmonized in location and scale{learned}"))
     if protocol := model.protocol:
         how = f"on {protocol['n_splits']} subject-wise folds, repeated {protocol['n_repeats']} x"
         if protocol.get("folds") == "site":
@@ -323,18 +298,6 @@ def _model_facts(model: Model) -> list[tuple[str, str]]:
         seed = f"(seed {protocol['seed']}); a subject's probability is calibrated on the others"
         facts.append(("protocol", f"the whole fit {how} {seed}"))
     return facts
-
-
-def _describe_sites(harmonizer: SiteHarmonizer) -> str:
-    text = f"{listing(harmonizer.sites_.tolist(), most=10)}, harmonized in location and scale"
-    if harmonizer.reference is not None:
-        text += f", learned from {harmonizer.reference} only"
-    if harmonizer.unseen == "keep":
-        return f"{text}; other sites stay as they are"
-    return (
-        f"{text}; a new site is harmonized by its own samples if it has {harmonizer.min_samples} "
-        "or more at once, and stays as it is otherwise"
-    )
 
 
 def _bars(values: Mapping[str, float], *, signed: bool = False) -> list[dict[str, Any]]:
@@ -361,8 +324,8 @@ def _markdown(card: Mapping[str, Any]) -> str:
     rows = [[m["name"], m["value"], m["ci"], m["chance"]] for m in card["metrics"]]
     lines += _table(header, rows) or ["It was not measured."]
     for table in card["tables"]:
-        lines += ["", f"## {table['title']}", "", _escape(table["text"]), ""]
-        lines += _table([_escape(name) for name in table["header"]], table["rows"])
+        lines += ["", f"## {table.title}", "", _escape(table.text), ""]
+        lines += _table([_escape(name) for name in table.header], table.rows)
     for title in ("channels", "features"):
         if card[title]:
             text = listing([item["name"] for item in card[title]], most=10)
@@ -421,20 +384,14 @@ def write_subject_pages(
 
 
 def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, Any]:
-    predicted = prediction.predicted is not None
-    headline = "No prediction was possible."
-    if predicted:
+    headline = "No prediction."
+    if prediction.predicted is not None:
         headline = f"{percent(prediction.probability)} {prediction.predicted}."
         if prediction.low < 1 / len(model.classes) < prediction.high:
             headline = f"Undecided: {headline}"
-    metrics: Mapping[str, Any] = model.performance.get("metrics", {})
     measured = [
-        (
-            metric_name(name),
-            f"{format_score(name, m['mean'])} (95 % CI {format_range(name, m['low'], m['high'])}; "
-            f"chance up to {format_score(name, m['chance_high'])}){_red(model)}",
-        )
-        for name, m in metrics.items()
+        (m["name"], f"{m['value']} (95 % CI {m['ci']}; chance {m['chance']}){_red(model)}")
+        for m in metric_rows(model)
     ]
     share = percent(prediction.share_present)
     return {
@@ -453,23 +410,5 @@ def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, 
         "low": prediction.low if np.isfinite(prediction.low) else None,
         "votes": _bars(dict(list(prediction.votes.items())[:_MOST_VOTES]), signed=True),
         "n_channels": len(model.channels),
-        "similar": _describe_similar(model, prediction) if predicted else "",
         "facts": [*measured, *_model_facts(model)],
     }
-
-
-def _describe_similar(model: Model, prediction: SubjectPrediction) -> str:
-    """Describe the outcome of training participants of similar probability when held out."""
-    held_out = model.performance.get("held_out")
-    if not held_out:
-        return ""
-    code = model.classes.index(prediction.predicted)
-    close = np.abs(np.array(held_out["calibrated"])[:, code] - prediction.probability) <= _SIMILAR
-    correct = int((np.array(held_out["true"])[close] == code).sum())
-    if not close.any():
-        return "Held out, none of the training participants had a probability close to this one."
-    return (
-        f"When held out, {int(close.sum())} of the {close.size} training participants had a "
-        f"probability of {prediction.predicted} within {round(100 * _SIMILAR)} points of this "
-        f"one; {correct} of them were {prediction.predicted}."
-    )

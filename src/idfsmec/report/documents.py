@@ -81,7 +81,8 @@ _QUESTIONS: dict[str, list[str]] = {
         f"protocol? *({T}, {R})*",
         "Was anything (bad channels, epochs, features) chosen by looking at labels or at "
         f"participants who were later held out? *({R})*",
-        f"Does the model do equally well for women and men, for young and old? *({T})*",
+        "Does the model do equally well for women and men, for young and old, and what are its "
+        f"predictive values where it is to be used? The card of `idfsmec train` says so. *({T})*",
     ],
     "Sharing": [
         f"Where are the data, the code and the model, and who may use them? *({T}, {R}, {C})*",
