@@ -349,7 +349,6 @@ def imputer(folder):
         }
     fit = api.ChannelImputer().fit(X)
     found["factors"] = np.abs(fit.factors(X))[rows]
-    found["uncertainty"] = np.asarray(fit.uncertainty(X))[rows]
     found["of rows never seen"] = np.asarray(fit.transform(make_table(seed=8)["X"]))[rows]
     return found
 
