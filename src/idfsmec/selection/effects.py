@@ -16,7 +16,7 @@ from scipy.stats import rankdata
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from idfsmec._validation import RandomState, as_generator, groups_of, samples_of
+from idfsmec._validation import RandomState, as_generator, group_names, samples_of
 from idfsmec.metrics import draw_within_classes
 from idfsmec.table.columns import SEPARATOR, channel_codes, channel_columns
 
@@ -86,7 +86,7 @@ def feature_effects(
     0  F3__alpha  higher in HC     -0.67  0.67
     """
     X, y = samples_of(X, y)
-    groups = groups_of(X, groups)
+    groups = group_names(X, groups)
     if names is None:
         names = [str(name) for name in getattr(X, "columns", range(np.shape(X)[1]))]
     values = np.asarray(X, dtype=np.float64)
