@@ -93,12 +93,17 @@ def commands(manifest: Path, table: Path) -> list[Command]:
     ]
 
 
+def environment() -> dict[str, str]:
+    """Return variables with which processes import this source tree."""
+    path = os.pathsep.join([str(SOURCE_TREE), os.environ.get("PYTHONPATH", "")])
+    return os.environ | {"PYTHONPATH": path}
+
+
 def start(line: list[str]) -> subprocess.Popen[bytes]:
     """Start in a session of its own, so that a kill can hit its workers, too."""
-    path = os.pathsep.join([str(SOURCE_TREE), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
         [*line, "--quiet"],
-        env=os.environ | {"PYTHONPATH": path},
+        env=environment(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
@@ -179,7 +184,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes], list[p
         subprocess.Popen(
             [*dask, "distributed.cli.dask_worker", "--scheduler-file", str(file)]
             + ["--nthreads", "1", "--no-nanny", "--no-dashboard"],
-            env=os.environ | {"PYTHONPATH": str(SOURCE_TREE)},
+            env=environment(),
             **quiet,
         )
         for _ in range(2)
