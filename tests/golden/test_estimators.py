@@ -364,8 +364,10 @@ def harmonizer(folder):
             "sites": fit.sites_,
             "X": np.asarray(fit.transform(X, sites=sites))[rows, :10],
         }
-    fit = api.SiteHarmonizer().fit(X, made["y"], sites=sites)
-    other = quiet(fit.transform, X, sites=np.repeat("Riga", len(X)))
+    age = made["age"][:, None]
+    fit = api.SiteHarmonizer().fit(X, made["y"], sites=sites, covariates=age)
+    found["covariate"] = np.asarray(fit.transform(X, sites=sites, covariates=age))[rows, :10]
+    other = quiet(fit.transform, X, sites=np.repeat("Riga", len(X)), covariates=age)
     found["another site"] = np.asarray(other)[rows, :10]
     return found
 

@@ -24,14 +24,27 @@ def _until_nothing_changes(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("with_covariates", [False, True])
 @pytest.mark.parametrize("empirical_bayes", [False, True])
-def test_equals_neurocombat(seed, empirical_bayes, capsys):
+def test_equals_neurocombat(seed, with_covariates, empirical_bayes, capsys):
     rng = np.random.default_rng(seed)
     sites = np.repeat([1, 2, 3, 4], rng.integers(5, 30, 4))
+    # Whole years: the peer keeps covariates in single precision.
+    age, sex = rng.integers(20, 80, sites.size) + 5.0 * sites, rng.integers(0, 2, sites.size)
     X = rng.normal(size=(sites.size, 12)) * rng.uniform(0.5, 2, (5, 12))[sites]
-    X += rng.normal(1, 1, (5, 12))[sites]
-    covars, how = pd.DataFrame({"site": sites}), {"batch_col": "site", "eb": empirical_bayes}
-    theirs = neuroCombat(dat=X.T, covars=covars, **how)["data"].T
+    X += rng.normal(1, 1, (5, 12))[sites] + 0.1 * np.outer(age, rng.normal(size=12)) + sex[:, None]
+    subjects = pd.DataFrame({"site": sites, "age": age, "sex": sex})
+    theirs = neuroCombat(
+        dat=X.T,
+        covars=subjects if with_covariates else subjects[["site"]],
+        batch_col="site",
+        categorical_cols=["sex"] if with_covariates else None,
+        continuous_cols=["age"] if with_covariates else None,
+        eb=empirical_bayes,
+    )["data"].T
     capsys.readouterr()
-    ours = SiteHarmonizer(empirical_bayes=empirical_bayes).fit_transform(X, sites=sites)
+    covariates = np.column_stack([sex, age]) if with_covariates else None
+    ours = SiteHarmonizer(empirical_bayes=empirical_bayes).fit_transform(
+        X, sites=sites, covariates=covariates
+    )
     assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)

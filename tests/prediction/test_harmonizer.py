@@ -104,6 +104,30 @@ def test_brute_force_of_the_posterior_on_samples_with_missing_channels():
             assert_allclose(harmonizer.stretch_[place, feature], np.sqrt(d), rtol=1e-8)
 
 
+def test_what_covariates_explain_stays():
+    rng = np.random.default_rng(1)
+    age = np.where(SITES == "Oslo", 60.0, 40.0) + rng.normal(0, 8, SITES.size)
+    X = 0.2 * age[:, None] + 0.1 * rng.normal(size=(SITES.size, 6))
+    kept = SiteHarmonizer().fit_transform(X, sites=SITES, covariates=age)
+    lost = SiteHarmonizer().fit_transform(X, sites=SITES)
+    assert np.abs(kept - X).max() < 0.3
+    assert np.ptp(by_site(lost, np.mean), axis=0).max() < 0.5 < np.ptp(by_site(X, np.mean))
+
+
+def test_covariates_that_cannot_be_told_from_sites_are_refused():
+    with pytest.raises(ArgumentError, match="constant within sites"):
+        SiteHarmonizer().fit(make_samples(), sites=SITES, covariates=SITES == "Oslo")
+
+
+def test_covariates_of_fit_are_needed_in_transform():
+    X, age = make_samples(), np.random.default_rng(0).normal(size=SITES.size)
+    harmonizer = SiteHarmonizer().fit(X, sites=SITES, covariates=age)
+    with pytest.raises(ArgumentError, match="0 columns where fit had 1"):
+        harmonizer.transform(X, sites=SITES)
+    with pytest.raises(ArgumentError, match="5 rows for 100"):
+        harmonizer.transform(X, sites=SITES, covariates=age[:5])
+
+
 def test_a_site_never_seen_goes_by_its_own_samples_or_stays():
     X, new = make_samples(), SITES == "Oslo"
     harmonizer = SiteHarmonizer(empirical_bayes=False).fit(X[~new], sites=SITES[~new])
@@ -222,6 +246,10 @@ def test_a_reference_learns_from_the_samples_of_its_class_alone():
     alone = SiteHarmonizer().fit(X[y == "HC"], sites=sites[y == "HC"])
     for name in ("shift_", "stretch_", "mean_", "scale_"):
         assert_allclose(getattr(harmonizer, name), getattr(alone, name))
+    age = np.random.default_rng(1).normal(size=300)
+    harmonizer.fit(X, y, sites=sites, covariates=age)
+    alone.fit(X[y == "HC"], sites=sites[y == "HC"], covariates=age[y == "HC"])
+    assert_allclose(harmonizer.coef_, alone.coef_)
 
 
 def test_labels_that_are_numbers_can_be_the_reference():

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
@@ -34,7 +35,8 @@ class SiteHarmonizer(IncompleteTransformer):
     """Bring the features of all sites to one location and one scale, as ComBat does.
 
     Each site shifts and stretches each feature. Both are estimated from the observed values, drawn
-    towards what the site does to all features (empirical Bayes), and taken out.
+    towards what the site does to all features (empirical Bayes), and taken out. What covariates
+    explain stays.
 
     Parameters
     ----------
@@ -67,7 +69,9 @@ class SiteHarmonizer(IncompleteTransformer):
         ``scale_``. Where a site has no value of a feature, what is expected of it. 0 and 1 for a
         site that is left as it is.
     mean_, scale_ : ndarray of shape (n_features,)
-        Location over all sites, and standard deviation within sites.
+        Location over all sites where covariates are 0, and standard deviation within sites.
+    coef_ : ndarray of shape (n_covariates, n_features)
+        Effect of the covariates, within sites.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
         Only if X has string column names.
@@ -125,7 +129,12 @@ class SiteHarmonizer(IncompleteTransformer):
 
     @checks_parameters
     def fit(
-        self, X: ArrayLike, y: ArrayLike | None = None, *, sites: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        sites: ArrayLike | None = None,
+        covariates: ArrayLike | None = None,
     ) -> Self:
         """Learn what each site does to each feature.
 
@@ -138,24 +147,29 @@ class SiteHarmonizer(IncompleteTransformer):
             warn.
         sites : array-like of shape (n_samples,), optional
             By default the level ``"site"`` of the index of `X`.
+        covariates : array-like of shape (n_samples, n_covariates), optional
+            Numbers whose effect is kept, such as age, or 0 and 1 for a category. `transform` needs
+            them too, so they must be known of new subjects.
 
         Returns
         -------
         SiteHarmonizer
         """
-        values = self._check_samples(X, reset=True)
-        names = self._site_names(X, sites, len(values))
+        values, names, numbers = self._check(X, sites, covariates, reset=True)
         self.sites_, member = np.unique(names, return_inverse=True)
         n_sites = self.sites_.size
+        _refuse_collinear(member, numbers)
         learned, rows = np.ones(n_sites, dtype=bool), np.ones(len(values), dtype=bool)
         if self.reference is None:
             _warn_of_confounding(member, y)
         else:
             rows, learned = self._reference_samples(y, member)
-        self.mean_, self.scale_ = _location(values[rows], member[rows], n_sites)
+        self.coef_ = _covariate_effects(values[rows], member[rows], numbers[rows])
+        unexplained = values - numbers @ self.coef_
+        self.mean_, self.scale_ = _location(unexplained[rows], member[rows], n_sites)
         self.shift_ = np.zeros((n_sites, values.shape[1]))
         self.stretch_ = np.ones_like(self.shift_)
-        residuals = self._residuals(values)
+        residuals = self._residuals(values, numbers)
         if learned.sum() > 1:  # one site has nothing to be brought to
             for site in np.flatnonzero(learned):
                 effects = self._effects(residuals[(member == site) & rows])
@@ -172,7 +186,13 @@ class SiteHarmonizer(IncompleteTransformer):
                 self.shift_[site], self.stretch_[site] = effects
         return self
 
-    def transform(self, X: ArrayLike, *, sites: ArrayLike | None = None) -> Array:
+    def transform(
+        self,
+        X: ArrayLike,
+        *,
+        sites: ArrayLike | None = None,
+        covariates: ArrayLike | None = None,
+    ) -> Array:
         """Take out what sites do.
 
         Parameters
@@ -181,6 +201,8 @@ class SiteHarmonizer(IncompleteTransformer):
             NaN where a value is missing.
         sites : array-like of shape (n_samples,), optional
             By default the level ``"site"`` of the index of `X`.
+        covariates : array-like of shape (n_samples, n_covariates), optional
+            The same as in `fit`.
 
         Returns
         -------
@@ -188,9 +210,14 @@ class SiteHarmonizer(IncompleteTransformer):
             NaN where `X` is NaN.
         """
         check_is_fitted(self)
-        values = self._check_samples(X)
-        names = self._site_names(X, sites, len(values))
-        residuals = self._residuals(values)
+        values, names, numbers = self._check(X, sites, covariates)
+        if numbers.shape[1] != len(self.coef_):
+            raise ArgumentError(
+                f"covariates has {numbers.shape[1]} columns where fit had {len(self.coef_)}: give "
+                "the same.",
+                argument="covariates",
+            )
+        residuals = self._residuals(values, numbers)
         harmonized = values.copy()
         learned = self.sites_.tolist()
         for name in np.unique(names).tolist():
@@ -215,15 +242,29 @@ class SiteHarmonizer(IncompleteTransformer):
         return harmonized
 
     def fit_transform(
-        self, X: ArrayLike, y: ArrayLike | None = None, *, sites: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        sites: ArrayLike | None = None,
+        covariates: ArrayLike | None = None,
     ) -> Array:
         """Learn from samples and take out of them what sites do; parameters as for `fit`."""
-        return self.fit(X, y, sites=sites).transform(X, sites=sites)
+        fitted = self.fit(X, y, sites=sites, covariates=covariates)
+        return fitted.transform(X, sites=sites, covariates=covariates)
 
-    def _residuals(self, values: Array) -> Array:
+    def _check(
+        self, X: Any, sites: ArrayLike | None, covariates: ArrayLike | None, reset: bool = False
+    ) -> tuple[Array, NDArray, Array]:
+        """Give samples as numbers, the name of each one's site, and covariates as a table."""
+        values = self._check_samples(X, reset)
+        names = self._site_names(X, sites, len(values))
+        return values, names, _check_covariates(covariates, len(values))
+
+    def _residuals(self, values: Array, numbers: Array) -> Array:
         """Deviations from the common location in units of the scale; 0 where that is 0."""
         unit = np.where(self.scale_ > 0, self.scale_, 1.0)
-        residuals = (values - self.mean_) / unit
+        residuals = (values - self.mean_ - numbers @ self.coef_) / unit
         return np.where((self.scale_ > 0) | np.isnan(values), residuals, 0.0)
 
     def _effects(self, residuals: Array) -> tuple[Array, Array]:
@@ -294,10 +335,49 @@ def _per_sample(argument: str, values: ArrayLike, n_samples: int) -> NDArray:
     return array
 
 
+def _check_covariates(covariates: ArrayLike | None, n_samples: int) -> Array:
+    if covariates is None:
+        return np.empty((n_samples, 0))
+    given = np.asarray(covariates)
+    columns = given[:, None] if given.ndim == 1 else given
+    checked: Array = check_array(columns, dtype=np.float64, input_name="covariates")
+    if len(checked) != n_samples:
+        raise ArgumentError(
+            f"covariates has {len(checked)} rows for {n_samples} samples.", argument="covariates"
+        )
+    return checked
+
+
+def _refuse_collinear(member: Codes, covariates: Array) -> None:
+    design = np.column_stack([member[:, None] == np.unique(member), covariates])
+    if covariates.shape[1] and np.linalg.matrix_rank(design) < design.shape[1]:
+        raise ArgumentError(
+            "covariates: one of them is constant within sites, or follows from the others, so "
+            "that its effect cannot be told from theirs; leave it out.",
+            argument="covariates",
+        )
+
+
 def _location(values: Array, member: Codes, n_sites: int) -> tuple[Array, Array]:
     """Location over all sites, each by its number of samples, and scale within sites."""
     shares = np.bincount(member, minlength=n_sites).astype(np.float64)
     return common_location(*site_moments(values, member, n_sites), shares)
+
+
+def _covariate_effects(X: Array, member: Codes, covariates: Array) -> Array:
+    """Least squares within sites, of features with the same missing values at once."""
+    coef = np.zeros((covariates.shape[1], X.shape[1]))
+    if not coef.size:
+        return coef
+    patterns, pattern_of = np.unique(~np.isnan(X), axis=1, return_inverse=True)
+    for code in range(patterns.shape[1]):
+        rows, columns = np.flatnonzero(patterns[:, code]), np.flatnonzero(pattern_of == code)
+        if rows.size:
+            sites = np.unique(member[rows])
+            design = np.column_stack([member[rows, None] == sites, covariates[rows]])
+            solution = np.linalg.lstsq(design, X[np.ix_(rows, columns)], rcond=None)[0]
+            coef[:, columns] = solution[sites.size :]
+    return coef
 
 
 def _warn_of_confounding(member: Codes, y: ArrayLike | None) -> None:
