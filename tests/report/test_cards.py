@@ -4,6 +4,8 @@ import re
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
 import pytest
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -41,6 +43,22 @@ def test_a_card_says_how_good_it_is_and_against_what(model, tmp_path):
     assert re.search(r"SHA-256 [0-9a-f]{64}", markdown)
     assert "<h2>Decision curve</h2>" in page
     assert "script" not in page.partition("</head>")[2]
+
+
+def test_groups_of_few_participants_are_pointed_out_and_a_red_audit_stands_beside_the_auc(
+    tmp_path,
+):
+    table = make_cohort()
+    rows = pd.DataFrame({"sex": np.where(table.subjects < "s06", "female", "male")})
+    known = FeatureTable(table.X, table.y, table.subjects, rows=rows)
+    red = {"level": "red", "title": "Confounded", "verdict": "By the amplifier."}
+    model = train_model(known, QUICK, n_splits=2, n_repeats=1, audit=red)
+    markdown, page = card_of(model, tmp_path)
+    for text in (markdown, page):
+        few = "Fewer than 10 participants of a class, do not rely on: sex female and sex male"
+        assert few in text
+        assert text.count("; acquisition separates the groups as well") >= 4
+    assert "| sex female | 3 / 3 |" in markdown
 
 
 def test_a_card_is_replaced_on_demand_only(model, tmp_path):

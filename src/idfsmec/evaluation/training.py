@@ -445,10 +445,8 @@ def _clinical(held_out: _HeldOut, prevalence: float | None) -> dict[str, Any]:
     prevalence = float(positive.mean()) if prevalence is None else prevalence
     groups = []
     for by, names in held_out.groups.items():
-        known = sorted(set(names) - {""})
-        for name in _AGE_GROUPS if by == "age" else known:
-            if name not in known:
-                continue
+        order = _AGE_GROUPS if by == "age" else sorted(set(names) - {""})
+        for name in (name for name in order if name in names):
             here = names == name
             counts = np.bincount(held_out.y[here], minlength=2).tolist()
             scores = diagnostic_scores(positive[here], probability[here] > 0.5, prevalence)

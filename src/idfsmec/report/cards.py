@@ -163,6 +163,7 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
         "audit": model.audit or NOT_AUDITED,
         "use": USE,
         "metrics": metric_rows(model),
+        "red": _red(model),
         "channels": _bars(measured.get("channels", {})),
         "features": [{"name": column_label(name)} for name in measured.get("features", {})],
         "tables": _tables(model) if metrics else [],
@@ -230,8 +231,7 @@ def _clinical_tables(model: Model) -> list[_Table]:
     )
     if few:
         text += f" Fewer than {_FEW} participants of a class, do not rely on: {listing(few, 20)}."
-    header: tuple[str, ...]
-    header = ("participants", " / ".join(map(str, model.classes)), *_CLINICAL)
+    header: tuple[str, ...] = ("participants", " / ".join(map(str, model.classes)), *_CLINICAL)
     scored = _Table("Sensitivity, specificity, predictive values", text, header, rows)
     rows = [
         [percent(row["threshold"]), _number(row), f"{row['all']:.2f}"]
@@ -320,7 +320,7 @@ def _markdown(card: Mapping[str, Any]) -> str:
     audit = card["audit"]
     lines += [f"**{_escape(audit['title'])}.** {_escape(audit['verdict'])}", ""]
     lines += ["## Intended use", "", USE, "", "## Performance on participants held out", ""]
-    header = ("by participant", "value", "95 % CI", "chance (95 %)")
+    header = (f"by participant{card['red']}", "value", "95 % CI", "chance (95 %)")
     rows = [[m["name"], m["value"], m["ci"], m["chance"]] for m in card["metrics"]]
     lines += _table(header, rows) or ["It was not measured."]
     for table in card["tables"]:
