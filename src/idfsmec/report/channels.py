@@ -431,7 +431,7 @@ def describe_stability(halves: Mapping[str, Any] | None) -> str:
     return (
         f"{text}{len(stable)} of {halves['n_features']} features "
         f"{'was' if len(stable) == 1 else 'were'} selected on at least {least} of {n} random "
-        f"halves; {bound}. They are {listing(stable, most=4)}."
+        f"halves; {bound}."
     )
 
 
