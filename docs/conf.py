@@ -53,5 +53,8 @@ html_theme_options = {
     "header_links_before_dropdown": 7,
 }
 html_show_sourcelink = False
+# Pages of their own have no section to navigate in, and need the width.
+_ALONE = "install quickstart method results case_mumtaz faq trust contributing"
+html_sidebars = {name: [] for name in _ALONE.split()}
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
