@@ -51,7 +51,7 @@ def test_rows_of_the_ranking_say_how_often_halves_selected_them(results):
 def test_if_no_feature_is_stable_the_page_warns(change):
     summary = summarise(change(threshold=1.01))
     text = summary["tables"][0]["findings"]["stability_text"]
-    assert "No feature was selected on 101" in text
+    assert "None of 32 features have a selection frequency of at least 101" in text
     assert "No stable feature: cohort" in [warning["title"] for warning in summary["warnings"]]
 
 

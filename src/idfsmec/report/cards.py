@@ -21,6 +21,7 @@ from idfsmec.report import style
 from idfsmec.report.text import (
     capitalise,
     column_label,
+    escape_markdown,
     format_range,
     format_score,
     listing,
@@ -316,35 +317,34 @@ def _bars(values: Mapping[str, float], *, signed: bool = False) -> list[dict[str
 
 
 def _markdown(card: Mapping[str, Any]) -> str:
-    lines = [f"# {_escape(card['title'])}", "", _escape(card["headline"]), ""]
+    lines = [f"# {escape_markdown(card['title'])}", "", escape_markdown(card["headline"]), ""]
     audit = card["audit"]
-    lines += [f"**{_escape(audit['title'])}.** {_escape(audit['verdict'])}", ""]
+    lines += [f"**{escape_markdown(audit['title'])}.** {escape_markdown(audit['verdict'])}", ""]
     lines += ["## Intended use", "", USE, "", "## Performance on participants held out", ""]
     header = (f"by participant{card['red']}", "value", "95 % CI", "chance (95 %)")
     rows = [[m["name"], m["value"], m["ci"], m["chance"]] for m in card["metrics"]]
     lines += _table(header, rows) or ["It was not measured."]
     for table in card["tables"]:
-        lines += ["", f"## {table.title}", "", _escape(table.text), ""]
-        lines += _table([_escape(name) for name in table.header], table.rows)
+        lines += ["", f"## {table.title}", "", escape_markdown(table.text), ""]
+        lines += _table([escape_markdown(name) for name in table.header], table.rows)
     for title in ("channels", "features"):
         if card[title]:
             text = listing([item["name"] for item in card[title]], most=10)
-            lines += ["", f"## {title.capitalize()} used most", "", f"{_escape(text)}."]
+            lines += ["", f"## {title.capitalize()} used most", "", f"{escape_markdown(text)}."]
     lines += ["", "## Data, protocol, versions", ""]
-    lines += [f"- {name}: {_escape(value)}" for name, value in card["facts"]]
+    lines += [f"- {name}: {escape_markdown(value)}" for name, value in card["facts"]]
     lines.append("- versions: " + ", ".join(f"{name} {v}" for name, v in card["versions"]))
     return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ") + "\n"
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
     """Return a table of Markdown, a string per line; nothing without rows."""
-    cells = [header, ["---"] * len(header), *([_escape(cell) for cell in row] for row in rows)]
+    cells = [
+        header,
+        ["---"] * len(header),
+        *([escape_markdown(cell) for cell in row] for row in rows),
+    ]
     return [f"| {' | '.join(map(str, row))} |" for row in cells] if rows else []
-
-
-def _escape(text: object) -> str:
-    """Escape what Markdown would read as markup: names come from files of others."""
-    return "".join(f"\\{c}" if c in r"\`*_{}[]<>#|!" else c for c in str(text))
 
 
 def write_subject_pages(

@@ -423,15 +423,11 @@ def describe_stability(halves: Mapping[str, Any] | None) -> str:
             "Between halves of the participants, which share none, the stability of the selection "
             f"is {value:.2f} of 1 ({verdict}). "
         )
-    least, n = percent(halves["threshold"]), halves["n_resamples"]
-    bound = f"at most {halves['max_false']:g} is expected by chance"
-    stable = halves["stable_features"]
-    if not stable:
-        return f"{text}No feature was selected on {least} of {n} random halves; {bound}."
     return (
-        f"{text}{len(stable)} of {halves['n_features']} features "
-        f"{'was' if len(stable) == 1 else 'were'} selected on at least {least} of {n} random "
-        f"halves; {bound}."
+        f"{text}{len(halves['stable_features']) or 'None'} of {halves['n_features']} features "
+        f"have a selection frequency of at least {percent(halves['threshold'])} over "
+        f"{halves['n_resamples']} random halves; at most {halves['max_false']:g} is expected by "
+        "chance."
     )
 
 
