@@ -475,10 +475,11 @@ def hash_samples(X: Array, columns: Sequence[Indices]) -> NDArray[np.uint64]:
     """
     hashes = np.zeros(len(X), dtype=np.uint64)
     for own in columns:
-        values = np.add(X[:, _as_slice(own)], 0.0, order="C")  # -0 becomes 0
+        values = X[:, _as_slice(own)]
         # The upper half of the bits, rounded: sign, exponent and 20 bits of the fraction.
-        bits = (values.view(np.uint64) + np.uint64(2**31)) >> np.uint64(32)
-        hashes += bits.sum(axis=1) * _observed(values[None])[0]
+        bits = values.view(np.uint64) + np.uint64(2**31)
+        bits >>= np.uint64(32)
+        hashes += np.einsum("ij->i", bits) * _observed(values[None])[0]
     return _mixed(hashes, 0)
 
 
