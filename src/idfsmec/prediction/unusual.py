@@ -33,8 +33,8 @@ _UNITS = {
     3: "microvolts instead of millivolts",
     6: "microvolts instead of volts",
 }
-# A channel is in another unit if a third of its features say so, and four values at least do.
-_LEAST_AGREEING, _LEAST_VALUES = 1 / 3, 4
+# A channel is in another unit if a quarter of its features say so, and four values at least do.
+_LEAST_AGREEING, _LEAST_VALUES = 1 / 4, 4
 
 
 def learn_reference(imputer: ChannelImputer, X: pd.DataFrame, subjects: Any) -> dict[str, Any]:
