@@ -48,7 +48,7 @@ def write_table(path: Path, n_rows: int) -> float:
     return float(X.nbytes) / 2**20
 
 
-def look(process: psutil.Process) -> dict[int, float]:
+def look(process: psutil.Process, shared: Path) -> dict[int, float]:
     """MiB of every process of a tree, and under 0 those of the folder that they share."""
     found = {}
     for member in [process, *process.children(recursive=True)]:
@@ -58,8 +58,8 @@ def look(process: psutil.Process) -> dict[int, float]:
             continue  # it has ended meanwhile
         parts = {line.split()[0]: int(line.split()[1]) for line in lines}
         found[member.pid] = (parts["Pss:"] - parts["Pss_Shmem:"]) / 2**10
-    files = SHARED.glob(f"idfsmec-shared-{process.pid}-*/**/*")
-    found[0] = sum(file.stat().st_size for file in files if file.is_file()) / 2**20
+    files = [file for file in shared.rglob("*") if file.is_file()]
+    found[0] = sum(file.stat().st_size for file in files) / 2**20
     return found
 
 
@@ -70,11 +70,18 @@ def watch(
     began = said = time.perf_counter()
     most: dict[int, float] = {}
     peak = 0.0
-    with subprocess.Popen(command, env=source_environment(), stdout=subprocess.DEVNULL) as process:
+    with (
+        tempfile.TemporaryDirectory(dir=SHARED) as shared,
+        subprocess.Popen(
+            command,
+            env=source_environment() | {"JOBLIB_TEMP_FOLDER": shared},
+            stdout=subprocess.DEVNULL,
+        ) as process,
+    ):
         tree = psutil.Process(process.pid)
         while process.poll() is None:
             try:
-                found = look(tree)
+                found = look(tree, Path(shared))
             except (psutil.NoSuchProcess, OSError):
                 continue
             most |= {pid: max(here, most.get(pid, 0.0)) for pid, here in found.items()}

@@ -11,11 +11,12 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 
-from benchmarks.quality.classifier import source_table
 from idfsmec.evaluation import train_model
 from idfsmec.missing import simulate_missing
 from idfsmec.prediction import predict_subjects
+from idfsmec.table import FeatureTable
 
 TRAINED, ASKED, GROUP = 80, 1000, 100
 # Seeds 501 to 504 were used to choose how intervals are computed.
@@ -70,6 +71,27 @@ def main() -> None:
 def _print_row(missing: float, name: str, values: list[float]) -> None:
     numbers = " | ".join(f"{value:.3f}" for value in values)
     print(f"| {missing:.0%} | {name} | {numbers} |", flush=True)
+
+
+def source_table(
+    n_subjects: int, n_epochs: int, n_channels: int, n_features: int, seed: int
+) -> FeatureTable:
+    """Twelve sources seen by many channels: neighbours are nearly copies of one another."""
+    rng = np.random.default_rng(seed)
+    subjects = np.repeat(np.arange(n_subjects), n_epochs)
+    y = subjects % 2
+    shape = (12, n_features)
+    sources = rng.normal(size=(n_subjects, *shape))[subjects]
+    sources += 0.5 * rng.normal(size=(subjects.size, *shape))
+    effect = np.zeros(shape)
+    effect[rng.integers(0, 12, 6), rng.integers(0, n_features, 6)] = 0.9
+    sources += y[:, None, None] * effect
+    places = np.linspace(0, 11, n_channels)
+    mixing = np.exp(-0.5 * ((places[:, None] - np.arange(12)) / 0.7) ** 2)
+    X = np.einsum("vs,nsd->nvd", mixing, sources)
+    X += 0.7 * rng.normal(size=X.shape)
+    columns = [f"E{v}__f{j}" for v in range(n_channels) for j in range(n_features)]
+    return FeatureTable(pd.DataFrame(X.reshape(y.size, -1), columns=columns), y, subjects)
 
 
 if __name__ == "__main__":

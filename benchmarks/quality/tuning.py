@@ -1,7 +1,7 @@
 """Whether tuning pays: every method tuned by inner folds against the same one at its defaults.
 
 ``python -m benchmarks.quality.tuning TABLE... --out DIR`` takes feature tables (those of this
-package, or that of :mod:`benchmarks.quality.public_table`) and simulates ``--cohorts`` small ones.
+package, or those of :func:`read_features`) and simulates ``--cohorts`` small ones.
 For each method it prints the area under the ROC curve by person, tuned and with 20 features, C =
 0.01 and the selector as it is, the mean of the differences over tables and seeds, and their
 standard error; then, for the tables given, the tuned area by table and rate and how far IDFS-MEC
@@ -20,7 +20,6 @@ from scipy import stats
 
 from benchmarks._timing import markdown
 from benchmarks.quality._classifier import score_classifier
-from benchmarks.quality.public_table import read_features
 from idfsmec.evaluation import Protocol, accuracy
 from idfsmec.prediction.methods import Method, find_methods
 from idfsmec.table import FeatureTable
@@ -83,6 +82,21 @@ def main() -> None:
             scored = score_classifier(tables, protocol, given.jobs)
             tuned_folds = pd.concat([tuned_folds, scored])
         print(f"\n{by_table(tuned_folds)}")
+
+
+def read_features(path: Path) -> FeatureTable:
+    """Read features that github.com/djan4848/ais-mdd-eeg computed from OpenNeuro ds003478.
+
+    Columns ``<feature>_ch<NNN>`` become ``<channel>__<feature>``; ``group`` (1: BDI above 13) is
+    the label, and ``BDI``, which the groups were made of, no feature.
+    """
+    found = pd.read_csv(path)
+    features = [name for name in found.columns if "_ch" in name]
+    names = {name: "ch{1}__{0}".format(*name.rsplit("_ch", 1)) for name in features}
+    X = found[features].rename(columns=names)
+    X = X[sorted(X.columns, key=lambda name: name.split("__")[0])]
+    labels = found["group"].map({0: "control", 1: "BDI above 13"})
+    return FeatureTable(X, labels, found["subject_id"].astype(str))
 
 
 def read_table(path: Path) -> FeatureTable:

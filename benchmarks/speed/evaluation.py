@@ -102,7 +102,7 @@ def grid(table: FeatureTable) -> str:
 
 def one_task(table: TableArrays, method: Method, protocol: Protocol) -> tuple[float, float]:
     """Processor seconds of the first fold, and seconds of the selection alone in it."""
-    task = next(iter(plan_folds([table], [method], protocol)))
+    task = next(iter(plan_folds(table, [method], protocol)))
     with threadpool_limits(1):  # as in a worker
         began = time.process_time()
         outcome = run_task(task, {"table": table})

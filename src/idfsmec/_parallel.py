@@ -272,7 +272,7 @@ def _shared_folder() -> Path:
                 shutil.rmtree(left, ignore_errors=True)
                 os.close(lock)
         _lock_folder(folder)
-        folder = folder.rename(base / f"idfsmec-shared-{folder.name[1:]}")  # locked at its birth
+        folder = folder.rename(base / f"idfsmec-shared{folder.name[8:]}")  # locked at its birth
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
