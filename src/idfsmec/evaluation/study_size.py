@@ -450,7 +450,7 @@ def _plan_participants(
     every = int(min(counts.sum() for counts in classes))
     # Three of the smallest class on average are at least two, which inner folds need.
     fewest = int(np.ceil(max(3 * counts.sum() / counts.min() for counts in classes)))
-    numbers = sorted({*(sizes or (size for size in SIZES if fewest <= size < every)), every})
+    numbers = sorted({*(sizes or (size for size in SIZES if fewest <= size < 0.9 * every)), every})
     for size in [numbers[0], numbers[-1]]:
         if not fewest <= size <= every or len(numbers) == 1:
             raise InputError(
