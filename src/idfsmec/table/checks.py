@@ -72,7 +72,7 @@ def clean_features(X: pd.DataFrame) -> pd.DataFrame:
         values = np.column_stack([_as_numbers(X[name]) for name in X])
     clean = pd.DataFrame(values, copy=False)
     clean.columns = pd.Index(columns)
-    too_large = np.abs(clean.to_numpy()) > 1e300  # sums would not be finite
+    too_large = (values > 1e300) | (values < -1e300)  # sums would not be finite
     if too_large.any():
         row, position = np.argwhere(too_large)[0]
         value = clean.to_numpy()[row, position]

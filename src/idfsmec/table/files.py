@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 2
 METADATA_KEY = b"idfsmec"
+_COLUMNS_AT_ONCE = 128
 #: What the sidecar of a CSV file calls dtypes; any other is text.
 _KINDS = {"int64": "integer", "float64": "number", "bool": "boolean"}
 
@@ -158,14 +159,18 @@ def _read_parquet(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
                 f"its {file.metadata.num_rows:,} rows of {len(schema)} columns",
                 file.metadata.num_rows * len(schema),
             )
-            # Without threads: where none can be started, Arrow waits for them for ever.
-            arrow = file.read(use_threads=False)
             index = (schema.pandas_metadata or {}).get("index_columns", [])
             named = (*GROUPS, SITE, *KNOWN)  # what the index of pandas tells about rows stays
             dropped = [name for name in index if isinstance(name, str) and name not in named]
             kept = [name for name in schema.names if name not in dropped]
-            check_schema(schema, kept)
-            frame = arrow.to_pandas(ignore_metadata=True, use_threads=False)
+            features = check_schema(schema, kept)
+            doubles = [name for name in features if schema.field(name).type == pa.float64()]
+            frame = _read_columns(file, [name for name in kept if name not in set(doubles)])
+            # Some columns at a time: Arrow, pandas and the table would hold all of them each.
+            values = np.empty((len(frame), len(doubles)))
+            for first in range(0, len(doubles), _COLUMNS_AT_ONCE):
+                some = doubles[first : first + _COLUMNS_AT_ONCE]
+                values[:, first : first + len(some)] = _read_columns(file, some)
     except InputError:
         raise
     except MemoryError as error:
@@ -174,18 +179,26 @@ def _read_parquet(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         # A damaged file makes Arrow raise anything, from OSError to UnicodeDecodeError.
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"not a readable Parquet file ({reason}).") from error
-    return frame[kept], metadata
+    numbers = pd.DataFrame(values, frame.index, doubles, copy=False)
+    return pd.concat([frame, numbers], axis=1), metadata
 
 
-def check_schema(schema: pa.Schema, names: list[str]) -> None:
-    """Refuse the columns of a Parquet file that no table can have."""
-    part_header(names)
+def _read_columns(file: pq.ParquetFile, names: list[str]) -> pd.DataFrame:
+    # Without threads: where none can be started, Arrow waits for them for ever.
+    arrow = file.read(columns=names, use_threads=False)
+    return arrow.to_pandas(ignore_metadata=True, use_threads=False)[names]
+
+
+def check_schema(schema: pa.Schema, names: list[str]) -> list[str]:
+    """Refuse the columns of a Parquet file that no table can have; return the features."""
+    _, features = part_header(names)
     for column in schema:
         if pa.types.is_nested(column.type):
             raise InputError(
                 f"Column {column.name!r} holds lists or structures ({column.type}): a cell is one "
                 "number or text; give each part a column of its own."
             )
+    return features
 
 
 # --- reasons ------------------------------------------------------------------------------
