@@ -39,6 +39,7 @@ TRUSTED_TYPES = (
     "idfsmec.prediction.pipeline.FittedMethod",
     "idfsmec.prediction.pipeline.MissingMarks",
     "idfsmec.prediction.pipeline.Preparation",
+    "idfsmec.prediction.sanity.Boosting",
     "idfsmec.prediction.sanity.RidgeByCost",
     "idfsmec.solver.scaling.Scaling",
     "numpy.dtype",

@@ -475,9 +475,7 @@ _svm = lazily("sklearn.svm.LinearSVC", dual=False)
 CLASSIFIERS.add(Classifier("svm", _svm, decide_many=_decide_many_svms))
 register_classifier("ridge", lazily("idfsmec.prediction.sanity.RidgeByCost"))
 register_classifier("idfsmec", lazily("idfsmec.prediction.IDFSMECClassifier"))
-# Subjects are few: more leaves (31) and bins (255) only take longer.
-_boosting = "sklearn.ensemble.HistGradientBoostingClassifier"
-register_classifier("boosting", lazily(_boosting, max_leaf_nodes=8, max_bins=31))
+register_classifier("boosting", lazily("idfsmec.prediction.sanity.Boosting"))
 
 
 def _add(

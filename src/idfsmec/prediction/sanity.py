@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import RidgeClassifier
 from sklearn.utils import check_random_state
 
@@ -92,3 +92,34 @@ class RidgeByCost(RidgeClassifier):
         self.alpha = 1.0 / self.C
         super().fit(X, y, sample_weight)
         return self
+
+
+class Boosting(HistGradientBoostingClassifier):
+    """Gradient boosting, which takes NaN; balanced by its decisions, not by sample weights.
+
+    Trees have 8 leaves in place of 31, and features 31 bins in place of 255: subjects are few, and
+    more of either only takes longer. For balanced classes the log prior is taken off the decisions
+    instead of weighing samples: binning weighted samples makes a fit ten times as long.
+    """
+
+    def __init__(self, class_weight: str | None = None, random_state: int | None = None) -> None:
+        super().__init__(max_bins=31, max_leaf_nodes=8, random_state=random_state)
+        self.class_weight = class_weight
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit without weights, and remember the shares of the classes."""
+        balance, self.class_weight = self.class_weight, None
+        try:
+            super().fit(X, y)
+        finally:
+            self.class_weight = balance
+        counts = np.unique(np.asarray(y), return_counts=True)[1]
+        self.log_prior_ = np.log(counts / counts.sum())
+        return self
+
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """Log odds, or one column per class up to a constant."""
+        values = np.asarray(super().decision_function(X))
+        if self.class_weight != "balanced":
+            return values
+        return values - (np.diff(self.log_prior_)[0] if values.ndim == 1 else self.log_prior_)
