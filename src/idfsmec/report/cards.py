@@ -147,7 +147,8 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
         what = " from ".join(map(str, model.classes))
     headline = f"{model.kind} that separates {what}; its performance was not measured."
     if auc := metrics.get("roc_auc"):
-        verdict = "above chance" if auc["low"] > auc["chance_high"] else "not clearly above chance"
+        above = auc["low"] > 0.5
+        verdict = "above chance" if above else "not above chance, the 95 % CI includes 0.5"
         headline = (
             f"{model.kind} that separates {what} with an AUC of {auc['mean']:.2f} on participants "
             f"held out: {verdict}{_red(model)}."
