@@ -1,5 +1,4 @@
 from .embeddings import ChannelPCA
-from .files import TRUSTED_TYPES, load_model, save_model
 from .harmonizer import SiteHarmonizer
 from .imputer import ChannelImputer
 from .linear import IDFSMECClassifier, IDFSMECRegressor
@@ -13,6 +12,7 @@ from .methods import (
     register_method,
 )
 from .model import Model, fit_model
+from .model_files import TRUSTED_TYPES, load_model, save_model
 from .subjects import extract_subjects, predict_subjects
 
 __all__ = [

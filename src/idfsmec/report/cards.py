@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from idfsmec._files import replacing
 from idfsmec.audit.verdict import NOT_AUDITED
 from idfsmec.prediction import Model
-from idfsmec.prediction.files import file_checksum
+from idfsmec.prediction.model_files import file_checksum
 from idfsmec.prediction.subjects import Predictions, SubjectPrediction
 from idfsmec.prediction.unusual import USUAL_SHARE
 from idfsmec.report import style
