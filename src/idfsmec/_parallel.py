@@ -12,6 +12,7 @@ import copy
 import errno
 import functools
 import itertools
+import logging
 import os
 import pkgutil
 import shutil
@@ -304,6 +305,8 @@ def _connected(dask: Any) -> Iterator[Any]:
         return
     if str(dask).startswith("tls://"):
         _check_certificates(dask, distributed.Security().get_tls_config_for_role("client"))
+    # The error says what happened; the client would print how it tried to connect again.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
         client = distributed.Client(dask, timeout="15s")
     except (OSError, ValueError, TypeError, RuntimeError) as error:
@@ -334,6 +337,21 @@ def _check_certificates(address: str, settings: dict[str, Any]) -> None:
 def _on_dask(
     function: Callable[[Any], Any], tasks: Iterable[Any], client: Any
 ) -> Iterator[tuple[int, Any]]:
+    """Run tasks on a cluster; a scheduler that dies ends in one line."""
+    import distributed
+
+    try:
+        yield from _dask_outcomes(function, tasks, client)
+    except distributed.comm.CommClosedError:
+        raise WorkerError(
+            "the Dask scheduler is gone. What is finished is kept: start scheduler and workers "
+            "again and give the same command to go on"
+        ) from None
+
+
+def _dask_outcomes(
+    function: Callable[[Any], Any], tasks: Iterable[Any], client: Any
+) -> Iterator[tuple[int, Any]]:
     """Run tasks on a cluster, which runs again what it loses with a worker.
 
     Not by ``joblib.Parallel``: with joblib 1.6 a task that takes down its workers is waited for
@@ -362,10 +380,7 @@ def _on_dask(
                 time.sleep(0.02)
             future = next(completed) if completed.has_ready() else None
             if future is None or client.status != "running":  # waiting would never end
-                raise WorkerError(
-                    "the Dask scheduler is gone. What is finished is kept: start scheduler and "
-                    "workers again and give the same command to go on"
-                )
+                raise distributed.comm.CommClosedError
             _check_future(future, sorted(index + 1 for index in under_way.values()))
             del under_way[future]
             yield future.result()
