@@ -117,7 +117,7 @@ def test_a_disk_that_fills_up_during_a_benchmark_is_said_and_nothing_finished_is
     # The log of the store may not grow beyond a few entries.
     failed = run(more, limit=max(len(content) for content in before.values()))
     assert failed.returncode == 1, failed.stderr
-    assert "store.sqlite: " in failed.stderr
+    assert "store.sqlite: " in " ".join(failed.stderr.split())
     assert "Traceback" not in failed.stderr
     with Store(out) as store:
         n_kept = sum(done.experiment == "accuracy" for done in store.planned())

@@ -306,11 +306,14 @@ def open_streams() -> None:
 
     Pipes and files would get their numbers otherwise, and workers do not start without them.
     """
-    for number in range(3):
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        if getattr(sys, name) is None:  # libraries flush them
+            mode = "w" if number else "r"
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
 def spare_address_space() -> None:
