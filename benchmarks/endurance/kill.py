@@ -5,7 +5,7 @@
 must end), or one worker (the command must end well by itself). Commands on a Dask cluster lose a
 worker, or the scheduler. After each kill no process of the command may be alive and nothing may
 lie in shared memory; run again, the command must write what the undisturbed run wrote.
-``--minutes 60`` repeats rounds until an hour is over and prints the memory of finished runs.
+``--minutes 60`` repeats rounds until an hour is over.
 It prints one line per kill and ends with 1 if anything was lost or differs.
 """
 
