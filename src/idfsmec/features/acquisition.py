@@ -51,7 +51,8 @@ def acquisition_facts(
     ``blinks`` are per minute, ``gaps`` the share of channel epochs that are missing, by reason.
     """
     windows = _windows(signals)
-    frequencies, powers = _spectra(windows, signals.sfreq)
+    centred = np.nan_to_num(windows - windows.mean(axis=-1, keepdims=True))
+    frequencies, powers = signal.periodogram(centred, signals.sfreq, "hann", detrend=False)
     power = np.median(powers, axis=0)
     line_freq, line_amplitude = _line_noise(frequencies, power)
     n_times = signals.data.shape[-1] * (len(signals.data) if signals.grid is None else 1)
@@ -88,16 +89,6 @@ def _windows(signals: Signals) -> Floats:
     if signals.grid is None:
         return np.asarray(data[index, :, :size], dtype=np.float64)
     return np.stack([data[:, i * size : (i + 1) * size] for i in index]).astype(np.float64)
-
-
-def _spectra(windows: Floats, sfreq: float) -> tuple[Floats, Floats]:
-    """Compute the power density of windows, (n_windows, n_channels, n_frequencies)."""
-    size = windows.shape[-1]
-    taper = np.hanning(size + 1)[:-1]
-    centred = np.nan_to_num(windows - windows.mean(axis=-1, keepdims=True))
-    power = np.abs(np.fft.rfft(centred * taper)) ** 2 * (2.0 / (sfreq * (taper**2).sum()))
-    frequencies: Floats = np.fft.rfftfreq(size, 1.0 / sfreq).astype(np.float64)
-    return frequencies, power
 
 
 def _line_noise(frequencies: Floats, power: Floats) -> tuple[float | None, float]:

@@ -143,10 +143,7 @@ class Extraction:
         for outcome in self.outcomes:
             for name, reason in outcome.dropped.items():
                 dropped.setdefault(reason, Counter())[name] += 1
-        lines = [
-            f"subjects    {table.subjects.nunique()}",
-            f"labels      {labels}",
-        ]
+        lines = [f"subjects    {table.subjects.nunique()}", f"labels      {labels}"]
         for label in n_subjects.index[n_subjects == 1]:
             [subject] = table.subjects[table.y == label].unique()
             lines.append(f"  class {label} has one subject only, {subject}")
@@ -517,8 +514,9 @@ def _assemble(
     """Put the recordings below one another under the union of their channels."""
     used = [i for i, outcome in enumerate(outcomes) if outcome.n_rows]
     if not used:
-        reasons = "; ".join(f"{o.source}: {_why_empty(o)}" for o in outcomes[:3])
-        raise InputError(f"No recording gave an epoch with any channel left ({reasons}).")
+        reasons = [(o.error or " ".join(o.notes) or "all missing").rstrip(".") for o in outcomes]
+        listed = "; ".join(f"{o.source}: {r}" for o, r in zip(outcomes[:3], reasons, strict=False))
+        raise InputError(f"No recording gave an epoch with any channel left ({listed}).")
     recordings, outcomes = [recordings[i] for i in used], [outcomes[i] for i in used]
     spellings = _unify_spelling(outcomes)
     frames = []
@@ -615,10 +613,6 @@ def _table_rows(
     rows[EPOCH] = [epoch for outcome in outcomes for epoch in outcome.epochs]
     rows[ONSET] = np.concatenate([outcome.X.index for outcome in outcomes])
     return rows
-
-
-def _why_empty(outcome: RecordingOutcome) -> str:
-    return (outcome.error or " ".join(outcome.notes) or "all missing").rstrip(".")
 
 
 def _unify_spelling(outcomes: Sequence[RecordingOutcome]) -> list[dict[str, str]]:

@@ -26,12 +26,7 @@ from idfsmec._validation import (
 from idfsmec.features.acquisition import acquisition_facts
 from idfsmec.features.families import EpochSignal
 from idfsmec.features.settings import FeatureSettings
-from idfsmec.features.signals import (
-    Signals,
-    interpolate,
-    prepare_epochs,
-    read_signals,
-)
+from idfsmec.features.signals import Signals, interpolate, prepare_epochs, read_signals
 from idfsmec.missing.detection import find_reasons, unusable
 from idfsmec.missing.line_noise import LineNoise, remove_line_noise
 from idfsmec.recordings import Recording
@@ -214,7 +209,10 @@ def extract_recording(
         epochs, missing = interpolate(epochs, bad, signals.positions)
         facts["interpolated"] = float(np.mean(bad & ~missing))
     if settings.reference == "average":
-        epochs = _average_reference(epochs, missing)
+        # The mean is that of the channels that are not missing in the epoch.
+        present = ~missing[..., np.newaxis]
+        total = np.where(present, epochs, 0.0).sum(axis=1, keepdims=True)
+        epochs = epochs - total / np.maximum(present.sum(axis=1, keepdims=True), 1)
     by_channel, _ = compute_features(
         epochs, settings.rate(signals.sfreq), settings, missing=missing
     )
@@ -268,13 +266,6 @@ def _detect(
         high_pass=settings.band_pass[0] if settings.band_pass else 0.0,
         limits=settings.limits,
     )
-
-
-def _average_reference(epochs: NDArray[np.floating], missing: Mask) -> NDArray[np.floating]:
-    """Subtract, in each epoch, the mean of the channels that are not missing in it."""
-    present = ~missing[..., np.newaxis]
-    count = np.maximum(present.sum(axis=1, keepdims=True), 1)
-    return epochs - np.where(present, epochs, 0.0).sum(axis=1, keepdims=True) / count
 
 
 def _lay_out(

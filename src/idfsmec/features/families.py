@@ -485,19 +485,21 @@ def log_absolute_power(signal: EpochSignal) -> Array:
     return np.log(absolute_power(signal))
 
 
-def _ratio_outputs(name: str, settings: FeatureSettings) -> list[str]:
-    return [name] if {"beta", "theta"} <= set(settings.bands) else []
+def _output_if(bands: set[str], name: str, settings: FeatureSettings) -> list[str]:
+    """Name the output of a feature that needs these bands."""
+    return [name] if bands <= set(settings.bands) else []
 
 
-@register_feature("ap_beta_theta_ratio", outputs=partial(_ratio_outputs, "ap_beta_theta_ratio"))
+_of_ratio = partial(_output_if, {"beta", "theta"})
+
+
+@register_feature("ap_beta_theta_ratio", outputs=partial(_of_ratio, "ap_beta_theta_ratio"))
 def beta_theta_ratio(signal: EpochSignal) -> Array:
     """Absolute power of beta over that of theta."""
     return signal.band_power("beta") / signal.band_power("theta")
 
 
-@register_feature(
-    "log_ap_beta_theta_ratio", outputs=partial(_ratio_outputs, "log_ap_beta_theta_ratio")
-)
+@register_feature("log_ap_beta_theta_ratio", outputs=partial(_of_ratio, "log_ap_beta_theta_ratio"))
 def log_beta_theta_ratio(signal: EpochSignal) -> Array:
     """Natural logarithm of the ratio of beta to theta."""
     return np.log(beta_theta_ratio(signal))
@@ -668,11 +670,9 @@ def _connectivity_strength(signal: EpochSignal, method: str) -> Array:
     return values
 
 
-def _alpha_outputs(settings: FeatureSettings) -> list[str]:
-    return ["alpha_asymmetry"] if "alpha" in settings.bands else []
-
-
-@register_feature("alpha_asymmetry", outputs=_alpha_outputs, of_pairs=True)
+@register_feature(
+    "alpha_asymmetry", outputs=partial(_output_if, {"alpha"}, "alpha_asymmetry"), of_pairs=True
+)
 def alpha_asymmetry(signal: EpochSignal) -> Array:
     """Natural logarithm of the power in alpha, of which right minus left is taken."""
     return np.log(signal.band_power("alpha"))

@@ -19,11 +19,7 @@ from scipy import signal
 
 from idfsmec.errors import InputError, RecordingError
 from idfsmec.features.settings import FeatureSettings
-from idfsmec.missing import (
-    observed_from_annotations,
-    observed_from_bads,
-    observed_from_reject_log,
-)
+from idfsmec.missing import observed_from_annotations, observed_from_bads, observed_from_reject_log
 from idfsmec.missing.detection import unusable
 from idfsmec.missing.masks import onsets_of, read_reject_log
 from idfsmec.recordings import Recording, channel_plan, prepare_raw

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln
 
 from idfsmec._validation import derive_seed
 from idfsmec.metrics import holm
@@ -117,29 +116,22 @@ def association_warning(frame: pd.DataFrame) -> str | None:
 
 def _exact_p(counts: NDArray, n_subjects: NDArray) -> float:
     """Return the probability of a table no more probable than this one, margins as they are."""
+    from scipy.stats import multivariate_hypergeom  # takes a while to load
+
     n_having = int(counts.sum())
     if n_having in (0, n_subjects.sum()):
         return 1.0
     order = np.argsort(n_subjects)  # the largest class takes what the others leave
     sizes = n_subjects[order]
-
-    def log_chances(tables: NDArray) -> NDArray[np.float64]:
-        """Logarithm of the multivariate hypergeometric probability of each row."""
-        return _log_choose(sizes, tables).sum(axis=1) - _log_choose(sizes.sum(), n_having)
-
-    observed = log_chances(counts[order][None])[0]
+    chance_of = multivariate_hypergeom(sizes, n_having)
+    observed = chance_of.logpmf(counts[order])
     if np.prod(sizes[:-1] + 1.0) <= _MOST_TABLES:
         tables = np.indices((sizes[:-1] + 1).tolist()).reshape(sizes.size - 1, -1).T
         last = n_having - tables.sum(axis=1)
         possible = (last >= 0) & (last <= sizes[-1])
-        chances = np.exp(log_chances(np.column_stack([tables, last])[possible]))
+        chances = chance_of.pmf(np.column_stack([tables, last])[possible])
         return float(min(1.0, chances[chances <= np.exp(observed) * (1 + _EQUAL)].sum()))
     rng = np.random.default_rng(derive_seed("association of gaps", *counts.tolist()))
     drawn = rng.multivariate_hypergeometric(sizes, n_having, size=_DRAWN, method="marginals")
-    as_rare = log_chances(drawn) <= observed + _EQUAL
+    as_rare = chance_of.logpmf(drawn) <= observed + _EQUAL
     return float((1 + as_rare.sum()) / (1 + _DRAWN))
-
-
-def _log_choose(n: ArrayLike, k: ArrayLike) -> NDArray[np.float64]:
-    n, k = np.asarray(n, dtype=float), np.asarray(k, dtype=float)
-    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)

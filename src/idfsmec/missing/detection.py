@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -301,7 +301,7 @@ def find_reasons(
     From epochs with and without line noise, and the standard deviation of what was removed.
     """
     line_freqs = LINE_FREQUENCIES if header_freq is None else (float(header_freq),)
-    stats = _epoch_stats(clean, recorded, sfreq, line_freqs, high_pass, typical_amplitude)
+    stats = _epoch_stats(clean, recorded, typical_amplitude, sfreq, line_freqs, high_pass)
     reasons = _apply_rules(stats, removed / typical_amplitude, positions, limits)
     if not stats.amplitude.size or np.mean(stats.amplitude > limits.amplitude) <= 0.5:
         return reasons, ""
@@ -508,30 +508,18 @@ class _EpochStats:
 
 
 def _epoch_stats(
-    clean: np.ndarray,
-    recorded: np.ndarray,
-    sfreq: float,
-    line_freqs: tuple[float, ...],
-    high_pass: float,
-    typical: float,
+    clean: np.ndarray, recorded: np.ndarray, typical: float, *how: Any
 ) -> _EpochStats:
     """Compute statistics of epochs without line noise; what was clipped shows as recorded."""
     step = max(1, _BLOCK_SAMPLES // clean[0].size) if len(clean) else 1
     blocks = [slice(start, start + step) for start in range(0, max(len(clean), 1), step)]
-    stats = [
-        _block_stats(clean[block], recorded[block], sfreq, line_freqs, high_pass)
-        for block in blocks
-    ]
+    stats = [_block_stats(clean[block], recorded[block], *how) for block in blocks]
     columns = [np.concatenate(parts) for parts in zip(*stats, strict=True)]
     return _EpochStats(*columns[:4], *(column / typical for column in columns[4:]))
 
 
 def _block_stats(
-    clean: np.ndarray,
-    recorded: np.ndarray,
-    sfreq: float,
-    line_freqs: tuple[float, ...],
-    high_pass: float,
+    clean: np.ndarray, recorded: np.ndarray, sfreq: float, *how: Any
 ) -> tuple[np.ndarray, ...]:
     with np.errstate(invalid="ignore"):  # one bad sample makes the mean NaN or infinite
         means = np.asarray(clean, dtype=float).mean(axis=-1, keepdims=True)
@@ -546,7 +534,7 @@ def _block_stats(
     window_sd = np.sqrt(np.clip(mean_squares - window_means**2, 0.0, None))
     extremes = (recorded.max(axis=-1, keepdims=True), recorded.min(axis=-1, keepdims=True))
     at_extremes = np.sum([(recorded == extreme).mean(axis=-1) for extreme in extremes], axis=0)
-    line, eeg, drift, tilt, correlation = _spectral_stats(centred, sfreq, line_freqs, high_pass)
+    line, eeg, drift, tilt, correlation = _spectral_stats(centred, sfreq, *how)
     jumps = _jumps(centred, sfreq)
     return broken, at_extremes, tilt, correlation, window_sd, jumps, line, eeg, drift
 

@@ -213,20 +213,13 @@ def file_recording(
     """
     load = partial(_load_raw, path, read, about.get("bads", ()))
     files, log = about.pop("files", files_of(path)), about.pop("reject_log", None)
-    if log is None:
-        log = _reject_log_beside(path)
+    if log is None and holds_epochs(path):  # beside s01-epo.fif, s01-reject-log.npz
+        names = (path.stem, re.sub(r"[-_]epo$", "", path.stem, flags=re.IGNORECASE))
+        endings = ("", "-reject-log", "_reject-log", "_rejectlog", "_autoreject")
+        logs = [path.with_name(f"{name}{ending}.npz") for name in names for ending in endings]
+        log = next((each for each in logs if each.is_file()), None)
     about["files"] = files if log is None else (*files, log)
     return Recording(subject, label, load, str(path), reject_log=log, **about)
-
-
-def _reject_log_beside(path: Path) -> Path | None:
-    """Find autoreject's log of epochs beside them: of s01-epo.fif, s01-reject-log.npz."""
-    if not holds_epochs(path):
-        return None
-    names = (path.stem, re.sub(r"[-_]epo$", "", path.stem, flags=re.IGNORECASE))
-    endings = ("", "-reject-log", "_reject-log", "_rejectlog", "_autoreject")
-    logs = [path.with_name(f"{name}{ending}.npz") for name in names for ending in endings]
-    return next((log for log in logs if log.is_file()), None)
 
 
 def _load_raw(path: Path, read: Callable[[Path], Any], bads: tuple[str, ...]) -> Any:
@@ -245,7 +238,11 @@ def _load_raw(path: Path, read: Callable[[Path], Any], bads: tuple[str, ...]) ->
                     f"{path}: names {part} as part of the recording, which lies outside its "
                     "folder. Put the files into one folder, and correct the header."
                 )
-        _check_whole(path)
+        # MNE reads what is left of an EDF file that lost its end as if it were all: a cut one
+        # would count as a short one. Other damage would end the process, or never end.
+        for part in files_of(path) if path.is_file() else ():
+            if check := _CHECKS.get(part.suffix.lower()):
+                check(part)
         return prepare_raw(read(path), bads=bads, source=str(path))
     except InputError as error:
         named = str(error).startswith(str(path))
@@ -257,24 +254,6 @@ def _load_raw(path: Path, read: Callable[[Path], Any], bads: tuple[str, ...]) ->
             f"{path}: MNE cannot open this recording ({reason}). Check that the file is whole, "
             "of a format mne.io.read_raw knows, and lies with the files that belong to it."
         ) from error
-
-
-def _check_whole(path: Path) -> None:
-    """Refuse an EDF or BDF file that lost its end, and a damaged ``.set`` or FIF file.
-
-    MNE reads what is left of an EDF file as if it were all; a cut recording would count as a
-    short one, unnoticed. Other damage would end the process, or never end.
-    """
-    ending = path.suffix.lower()
-    if not path.is_file():
-        return  # a format that is a folder
-    if ending in _BYTES_PER_SAMPLE:
-        _check_records(path)
-    elif ending == ".fif":
-        for part in files_of(path):
-            _check_tags(part)
-    elif ending == ".set":
-        check_elements(path)
 
 
 class _EdfHeader(NamedTuple):
@@ -454,6 +433,11 @@ def _check_tags(path: Path) -> None:
                     )
                 targets.add(position)
             file.seek(position)
+
+
+_CHECKS = {".fif": _check_tags, ".set": check_elements} | dict.fromkeys(
+    _BYTES_PER_SAMPLE, _check_records
+)
 
 
 def check_signals(raw: mne.io.BaseRaw) -> None:

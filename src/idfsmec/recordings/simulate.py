@@ -15,7 +15,7 @@ import mne
 import numpy as np
 import pandas as pd
 from scipy import fft
-from scipy.signal import butter, sosfiltfilt
+from scipy.signal import butter, fftconvolve, sosfiltfilt
 
 from idfsmec._parallel import one_blas_thread
 from idfsmec._validation import RandomState, as_generator
@@ -519,9 +519,7 @@ def _train(rng: Rng, n_times: int, sfreq: float, per_minute: float, shape: Array
     n_events = rng.poisson(per_minute * n_times / sfreq / 60)
     sizes = rng.choice([-1.0, 1.0], n_events) * rng.lognormal(0, 0.25, n_events)
     np.add.at(impulses, rng.integers(0, n_times, n_events), sizes)
-    n_padded = fft.next_fast_len(n_times + len(shape), real=True)
-    spectrum = fft.rfft(impulses, n_padded) * fft.rfft(shape, n_padded)
-    return fft.irfft(spectrum, n_padded)[:n_times]
+    return fftconvolve(impulses, shape)[:n_times]
 
 
 def _line(rng: Rng, n_times: int, sfreq: float) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -257,7 +257,14 @@ def read_manifest(path: str | PathLike[str], *, absent_ok: bool = False) -> list
     manifest = Path(path)
     recordings: list[Recording] = []
     labels: dict[tuple[str, str | None, str | None], tuple[str, str]] = {}
-    for where, cells in _lines(manifest):
+    if not manifest.is_file():
+        raise InputError(f"{manifest}: there is no such manifest file.")
+    lines = read_cells(manifest, ",;\t|", "; bad channels are parted by semicolons")
+    where, header = next(lines, (f"{manifest}, line 1", []))
+    header = [name.casefold() for name in header]
+    _check_header(where, header)
+    for where, line in lines:
+        cells = {name: cell for name, cell in zip(header, line, strict=True) if name}
         recording = _recording(manifest, where, cells, absent_ok)
         key = (recording.subject, recording.session, recording.condition)
         first_where, first_label = labels.setdefault(key, (where, recording.label))
@@ -278,18 +285,6 @@ def read_manifest(path: str | PathLike[str], *, absent_ok: bool = False) -> list
             f"first that of {without[0].source}. Fill them in, or leave out the column."
         )
     return recordings
-
-
-def _lines(manifest: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield where each line is and what its cells hold, by column."""
-    if not manifest.is_file():
-        raise InputError(f"{manifest}: there is no such manifest file.")
-    lines = read_cells(manifest, ",;\t|", "; bad channels are parted by semicolons")
-    where, header = next(lines, (f"{manifest}, line 1", []))
-    header = [name.casefold() for name in header]
-    _check_header(where, header)
-    for where, cells in lines:
-        yield where, {name: cell for name, cell in zip(header, cells, strict=True) if name}
 
 
 def _check_header(where: str, header: list[str]) -> None:
