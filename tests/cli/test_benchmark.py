@@ -283,3 +283,14 @@ def test_few_electrodes_are_answered_in_a_sentence(table, tmp_path):
     assert "clinic: " in text
     assert "electrodes" in text
     assert Results.read(tmp_path / "out").protocol["experiments"]["electrodes"]["margin"] == 0.03
+
+
+def test_a_prevalence_reaches_the_predictive_values(table, tmp_path):
+    _, results = benchmark(table, tmp_path / "out", *ALONE, "--prevalence", 0.1)
+    assert results.protocol["prevalence"] == 0.1
+    written = pd.read_csv(tmp_path / "out" / "clinical.csv")
+    assert set(written["prevalence"]) == {0.1}
+    refused = run("benchmark", table, "--out", tmp_path / "no", "--prevalence", 10)
+    assert refused.exit_code == 2
+    assert "prevalence is 10.0: give a share above 0 and below 1" in refused.stderr
+    assert not (tmp_path / "no").exists()

@@ -49,12 +49,30 @@ def test_the_section_shows_recording_and_eeg_beside_each_other(folder):
     assert said["claims"][0]["name"].startswith("correct: participants held out")
 
 
-@pytest.mark.parametrize(("p", "words"), [(0.4, "Not above chance"), (0.001, "Above chance")])
-def test_the_score_of_acquisition_facts_is_compared_with_chance(folder, p, words):
-    found = replace(audits_of(Results.read(folder))["cohort"], best_model="boosting", p_together=p)
-    name, _, about = describe_audit(found)["tiles"][0]
-    assert name == "Acquisition alone"
-    assert f". {words} by permutation (p = {p}, Holm)." in about
+@pytest.mark.parametrize(
+    ("p", "suspects", "words", "has_ci"),
+    [
+        (0.4, [], "Not significant after Holm's correction (p = 0.4).", False),
+        (0.4, ["amplitude"], "Not significant after Holm's correction (p = 0.4).", False),
+        (0.001, ["amplitude"], "Significant after Holm's correction (p = 0.001).", True),
+        (0.03, [], "Not above chance after Holm's correction (p = 0.03, but the 95 % CI", False),
+    ],
+)
+def test_the_corrected_test_decides_what_is_said_of_acquisition(
+    folder, tmp_path, p, suspects, words, has_ci
+):
+    found = audits_of(Results.read(folder))["cohort"]
+    models = found.models | {"boosting": {"auc": 0.73, "low": 0.53, "high": 0.87}}
+    level = "red" if suspects else "green"
+    about = {"best_model": "boosting", "models": models, "p_together": p, "suspects": suspects}
+    found = replace(found, level=level, matched={}, **about)
+    name, score, said = describe_audit(found)["tiles"][0]
+    assert (name, score["auc"]) == ("Acquisition alone", 0.73)
+    assert f". {words}" in said
+    assert (score["low"] is not None) is has_ci
+    page = write_audit_page(found, tmp_path / "audit.html").read_text("utf-8")
+    tile = page[page.index("<h4>Acquisition alone</h4>") : page.index("<h4>EEG</h4>")]
+    assert ("95 % CI 0.53 to 0.87" in tile) is has_ci
 
 
 def test_names_of_labels_are_escaped(tmp_path):

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 SECTIONS = ("channels", "heatmap", "effects", "selection-frequency-features",
             "selection-frequency-channels", "missing", "accuracy-by-rate", "differences",
-            "accuracy-by-k", "imputation", "ablation", "sensitivity", "cost",
+            "accuracy-by-k", "decision-curve", "imputation", "ablation", "sensitivity", "cost",
             "convergence")  # fmt: skip
 DRAWN = [section for section in SECTIONS if not section.startswith("imputation")]
 

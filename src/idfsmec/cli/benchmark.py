@@ -42,6 +42,7 @@ def benchmark(
     k: Names | None = None,
     folds: Folds | None = None,
     harmonize: Harmonize = None,
+    prevalence: float | None = None,
     repeats: int = 1,
     resamples: int = 100,
     jobs: int = -1,
@@ -91,7 +92,9 @@ def benchmark(
     workers: dict[str, Any] = {"classifier": classifier, "n_jobs": n_jobs, "dask": dask}
     imputers = None if imputer is None else [imputer]
     runs: dict[str, Any] = {
-        "accuracy": partial(evaluation.accuracy, imputer=imputer, **chosen, **workers),
+        "accuracy": partial(
+            evaluation.accuracy, imputer=imputer, prevalence=prevalence, **chosen, **workers
+        ),
         "imputation": partial(evaluation.imputation, imputers=imputers, **chosen, **workers),
         "electrodes": partial(evaluation.electrodes, imputer=imputer, **workers),
         "participants": partial(

@@ -53,6 +53,8 @@ SHARED = {
     "harmonize": "Bring sites to one location and scale, as ComBat does, learned in training "
     "folds from all samples, or from one class, such as HC.",
     "electrodes": "Number of electrodes to use: those with the largest channel weights.",
+    "prevalence": "How frequent the second class is where the model is to be used, such as 0.1, "
+    "for predictive values and decision curve. By default as in the table.",
     "repeats": "Number of repeats with new fold assignments.",
     "resamples": "Random halves of the participants that measure stability: even, such as 100.",
 }

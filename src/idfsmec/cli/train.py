@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     method="Method of the benchmark, such as IDFS-MEC or mRMR: imputer, selection and classifier, "
     "tuned by subject-wise folds. By default IDFSMECClassifier on all features.",
     condition=options.CONDITION,
-    prevalence="How frequent the second class is where the model is to be used, such as 0.1, for "
-    "predictive values and decision curve. By default as in the table.",
 )
 def train(
     table: AnyPath,

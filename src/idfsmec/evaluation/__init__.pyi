@@ -1,3 +1,4 @@
+from .clinical import clinical_scores
 from .protocol import Protocol
 from .results import Results
 from .run import accuracy, cost, imputation, resampling
@@ -21,6 +22,7 @@ __all__ = [
     "TunedMethod",
     "accuracy",
     "chance_band",
+    "clinical_scores",
     "cost",
     "electrode_curve",
     "electrodes",

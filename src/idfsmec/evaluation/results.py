@@ -15,6 +15,7 @@ import pandas as pd
 
 from idfsmec._files import neutralise, replacing
 from idfsmec.errors import InputError
+from idfsmec.evaluation.clinical import clinical_frame
 from idfsmec.evaluation.statistics import chance_band
 from idfsmec.evaluation.store import Planned, Store, StoredTable
 from idfsmec.metrics import wilson_interval
@@ -31,6 +32,7 @@ _SCORES = [
     *("subject_accuracy", "subject_balanced_accuracy", "subject_roc_auc"),
     *("seconds", "n_train", "n_train_subjects", "n_test", "n_channels"),
 ]
+_HELD_OUT = ["table", "rate", "seed", "fold", "method", "subject", "true", "probability"]
 _SELECTIONS = [*KEYS, "imputer", "k", "ranking", "n_channels"]
 _RANKING = [
     *("table", "rank", "channel", "feature", "score"),
@@ -79,6 +81,10 @@ class Results:
         Table name to the objective after each iteration of that fit.
     failures : DataFrame
         Tasks whose last attempt failed, with the text of the traceback.
+    held_out : DataFrame
+        Subjects held out, where there are two classes, at the lowest missing rate and the setting
+        that nested tuning chose: ``table``, ``rate``, ``seed``, ``fold``, ``method``, ``subject``
+        (its place among all), ``true`` class and uncalibrated ``probability`` of the second.
     resampling : dict
         Table name to what :func:`resampling` found; empty where that was not run.
     audit_parts : dict
@@ -98,6 +104,7 @@ class Results:
     ranking: pd.DataFrame = field(repr=False)
     convergence: dict[str, list[float]] = field(repr=False)
     failures: pd.DataFrame = field(repr=False)
+    held_out: pd.DataFrame = field(default_factory=lambda: _held_out([], {}), repr=False)
     resampling: dict[str, Any] = field(default_factory=dict, repr=False)
     audit_parts: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
     methods: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
@@ -143,6 +150,7 @@ class Results:
             ranking=_ranking(ranked, selections),
             convergence={name: d.result.found.get("history", []) for name, d in ranked.items()},
             failures=pd.DataFrame(store.failures(), columns=[*KEYS, "attempts", "traceback"]),
+            held_out=_held_out(folds, protocols),
             resampling={
                 d.table.name: d.result.found for d in planned if d.experiment == RESAMPLING
             },
@@ -229,6 +237,20 @@ def _selections(planned: Sequence[Planned], chosen: np.ndarray) -> pd.DataFrame:
         k = row["k"] if picked.size else None
         rows.append({"experiment": done.experiment, **done.task, "k": k, "ranking": ranking})
     return pd.DataFrame(rows, columns=_SELECTIONS).astype({"k": "Int64"})
+
+
+def _held_out(planned: Sequence[Planned], protocols: dict[str, Any]) -> pd.DataFrame:
+    """Subjects held out in the main experiment; not where a subject is on both sides of a fold."""
+    run = protocols.get("accuracy", {"folds": "sample"})
+    rows: list[tuple[Any, ...]] = []
+    for done in planned if run["folds"] != "sample" else ():
+        task, held_out = done.task, done.result.found.get("held_out")
+        if done.experiment != "accuracy" or not held_out or task["rate"] != min(run["rates"]):
+            continue
+        if task["pattern"] == run["patterns"][0]:
+            where, values = _HELD_OUT[:5], zip(*map(held_out.get, _HELD_OUT[5:]), strict=True)
+            rows += [(*map(task.get, where), *of) for of in values]
+    return pd.DataFrame(rows, columns=_HELD_OUT)
 
 
 def _ranking(ranked: dict[str, Planned], selections: pd.DataFrame) -> pd.DataFrame:
@@ -345,6 +367,10 @@ def write_files(results: Results) -> None:
     _replace(folder / "selections.parquet", partial(results.selections.to_parquet, index=False))
     _replace(folder / "results.csv", partial(neutralise(results.scores).to_csv, index=False))
     _replace(folder / "ranking.csv", partial(neutralise(results.ranking).to_csv, index=False))
+    if (clinical := clinical_frame(results)).empty:
+        (folder / "clinical.csv").unlink(missing_ok=True)
+    else:
+        _replace(folder / "clinical.csv", partial(neutralise(clinical).to_csv, index=False))
     for name in ("protocol", "tables", "environment", "convergence", "resampling"):
         write_json(folder / f"{name}.json", getattr(results, name))
     if not (folder / "audit.json").exists():  # an audit replaces it

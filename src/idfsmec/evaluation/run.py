@@ -22,6 +22,7 @@ import pandas as pd
 
 from idfsmec._parallel import count_jobs, run_tasks
 from idfsmec.errors import InputError
+from idfsmec.evaluation.clinical import check_prevalence, subject_groups
 from idfsmec.evaluation.protocol import Protocol, make_folds, most_splits, protocol_from
 from idfsmec.evaluation.results import RANKING, RESAMPLING, Results, picked_setting, write_files
 from idfsmec.evaluation.statistics import chance_bands
@@ -71,6 +72,7 @@ def accuracy(
     imputer: str | Imputer | None = None,
     classifier: str | Classifier | None = None,
     protocol: Protocol | Mapping[str, Any] | None = None,
+    prevalence: float | None = None,
     n_jobs: int | None = None,
     dask: Any = None,
     progress: Listener | None = None,
@@ -95,6 +97,9 @@ def accuracy(
     protocol : Protocol or mapping, optional
         Folds, missing channels, tuning and so on; a mapping has the options that differ from the
         default.
+    prevalence : float, optional
+        How frequent the second of two classes is where predictions are to be used, for predictive
+        values and the decision curve; by default as in the table. No task depends on it.
     n_jobs : int, optional
         Processes, as in joblib: -1 is one per core, which is also the default. Results do not
         depend on it.
@@ -128,6 +133,7 @@ def accuracy(
     table pattern method
     table random  IDFS-MEC      0.9  0.7
     """
+    check_prevalence(prevalence)
     return run_experiment(
         "accuracy",
         tables,
@@ -138,6 +144,7 @@ def accuracy(
         dask=dask,
         progress=progress,
         overwrite=overwrite,
+        also={"prevalence": prevalence},
     )
 
 
@@ -492,7 +499,7 @@ def check_tables(tables: Mapping[str, FeatureTable], protocol: Protocol) -> None
 def stored_table(name: str, table: FeatureTable, known: StoredTable | None) -> StoredTable:
     """Describe a table for the store, unless the store has it; with its chance levels."""
     digest = table_digest(table)
-    if known is not None and known.digest == digest:
+    if known is not None and known.digest == digest and "groups" in known.about:
         return known
     given = table.y.to_numpy(), table.subjects.to_numpy()
     chance: dict[str, Any] = {key: asdict(band) for key, band in chance_bands(*given).items()}
@@ -522,6 +529,7 @@ def describe_table(table: FeatureTable) -> dict[str, Any]:
             "channels": [str(channel) for channel in missing.columns],
             "share": missing.to_numpy().round(6).tolist(),
         },
+        "groups": subject_groups(table),
     }
     if table.sites is not None:
         described["sites"] = sites = []

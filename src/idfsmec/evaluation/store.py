@@ -52,7 +52,8 @@ class TaskResult:
     """What a task gives: a row per k (and setting), its order of features, timings apart.
 
     ``rankings`` holds column indices, best first, cut at the largest k; a row's ``order`` says
-    which of them it is scored with. ``found`` is what tasks without scores give.
+    which of them it is scored with. ``found`` is what tasks without scores give, and of those with
+    scores ``held_out``: probabilities of subjects at the chosen setting.
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -190,11 +190,8 @@ def _make_task(
         "imputer": method.imputing.name,
         "n_channels": len(table.channels),
     }
-    decided_by = {
-        "kind": compute.__name__,
-        "described": described,
-        "protocol": protocol.per_task(),
-    }
+    decided_by = {"kind": compute.__name__, "described": described}
+    decided_by |= {"protocol": protocol.per_task()}
     work = partial(compute, method=method, protocol=protocol, **how)
     return make_task(table, method, work, coordinates, protocol.metric, **decided_by, **how)
 
@@ -298,21 +295,16 @@ def electrode_curve(results: Results, table: str | None = None) -> ElectrodeCurv
     wide: dict[Any, pd.Series] = dict(folds.unstack(["method", "n_channels"]).items())
     records = []
     for (choice, number), aucs in wide.items():
-        ci = corrected_interval(aucs.dropna(), *sizes)
-        loss = corrected_interval((wide[ours, every] - aucs).dropna(), *sizes)
-        intervals = ci.mean, ci.low, ci.high, loss.mean, loss.low, loss.high
-        records.append([choice, int(number), *intervals])
+        loss = _ci(wide[ours, every] - aucs, sizes)
+        records.append([choice, int(number), *astuple(_ci(aucs, sizes))[:3], *astuple(loss)[:3]])
     columns = ["choice", "n_electrodes", "mean", "low", "high", "loss", "loss_low", "loss_high"]
     curve = pd.DataFrame(records, columns=columns)
     curve = curve.sort_values("n_electrodes", kind="stable", ignore_index=True)
     own = curve[curve["choice"] == ours].set_index("n_electrodes")
     margin = float(results.protocol["experiments"][ELECTRODES].get("margin", MARGIN))
-    smallest = None
-    fewer = own[own.index < every].sort_index(ascending=False)
-    for number, high in zip(fewer.index.tolist(), fewer["loss_high"], strict=True):
-        if not high <= margin:
-            break
-        smallest = int(number)
+    fewer = own.loc[own.index < every, "loss_high"].sort_index(ascending=False)
+    passed = fewer.index[(fewer <= margin).cummin()]
+    smallest = int(passed[-1]) if passed.size else None
     picks = results.selections
     picks = picks[(picks["experiment"] == ELECTRODES) & (picks["table"] == rows["table"].iloc[0])]
     picks = picks[picks["method"] == ours]
@@ -331,6 +323,10 @@ def _rows_of(results: Results, experiment: str, table: str | None) -> pd.DataFra
             f"--experiment {experiment}"
         )
     return rows
+
+
+def _ci(aucs: pd.Series, sizes: tuple[float, float]) -> MeanInterval:
+    return corrected_interval(aucs.dropna(), *sizes)
 
 
 def _count_chosen(rankings: pd.Series, numbers: pd.Index) -> pd.DataFrame:
@@ -568,10 +564,9 @@ def participant_curve(results: Results, table: str | None = None) -> Participant
     whole = rows[rows[size] == every]
     sizes = whole["n_train"].mean(), whole["n_test"].mean()
     for number, aucs in wide.items():
-        ci = corrected_interval(aucs, *sizes)
-        repeats = [corrected_interval(v, *sizes).low > 0.5 for _, v in aucs.groupby(level="seed")]
-        records.append([number, ci.mean, ci.low, ci.high, np.mean(repeats)])
+        repeats = [_ci(each, sizes).low > 0.5 for _, each in aucs.groupby(level="seed")]
+        records.append([number, *astuple(_ci(aucs, sizes))[:3], np.mean(repeats)])
     curve = pd.DataFrame(records, columns=["n_subjects", "mean", "low", "high", "significant"])
     half = min(wide, key=lambda number: abs(number - every / 2))
-    rise = corrected_interval((wide[every] - wide[half]).dropna(), *sizes)
+    rise = _ci(wide[every] - wide[half], sizes)
     return ParticipantCurve(curve, rows["seed"].nunique(), half, rise)

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 from scipy.stats import hypergeom
 from threadpoolctl import threadpool_limits
 
@@ -27,12 +28,13 @@ from idfsmec._validation import derive_seed
 from idfsmec._version import __version__
 from idfsmec.evaluation.protocol import Protocol, make_folds, make_inner_folds
 from idfsmec.evaluation.store import TaskResult
-from idfsmec.metrics import METRICS, score_decisions
+from idfsmec.metrics import METRICS, mean_decisions, score_decisions
 from idfsmec.missing import simulate_missing_mask
 from idfsmec.prediction.methods import Method
 from idfsmec.prediction.pipeline import (
     KEPT_BYTES,
     Codes,
+    Floats,
     FoldSamples,
     MethodPipeline,
     Preparation,
@@ -45,7 +47,7 @@ from idfsmec.selection import StabilitySelector, feature_effects
 from idfsmec.selection.search import middle_cost
 
 #: Raise this when a change of the code changes results without a new package version.
-RESULTS_VERSION = 14
+RESULTS_VERSION = 15
 #: What a selector raises for data that cannot be ranked: a reason, not a failure of the run.
 UNFIT = (ValueError, ArithmeticError)
 
@@ -237,6 +239,7 @@ class _Candidate(NamedTuple):
 def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int) -> TaskResult:
     """Select, classify and score with one method on one outer fold."""
     pipeline = method_pipeline(method, protocol, seed)
+    decisions, slope = None, 1.0  # slope * decisions are log odds
     if method.is_whole:
         began = time.perf_counter()
         decisions, columns = pipeline.fit_whole(fold)
@@ -250,11 +253,17 @@ def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int)
         candidates = _candidates(pipeline, fold, protocol.tuning)
         at_once = protocol.tuning in ("oracle", "grid")
         ranked = _rank_candidates(pipeline, fold, candidates, at_once)
+        wanted = [(ranked[setting, k][0], k, C) for setting, k, C, _ in candidates]
         scored = [dict.fromkeys(METRICS, math.nan)]
         if protocol.tuning != "time":
-            wanted = [(ranked[setting, k][0], k, C) for setting, k, C, _ in candidates]
             scored = pipeline.score(fold, wanted)
+        picked = [asked for asked, row in zip(wanted, candidates, strict=True) if row.chosen]
+        if picked and fold.train.n_classes == 2:
+            slope = pipeline.classifier.log_odds_slope
+            decisions = pipeline.decide(fold, *picked[0])
     result, longest = TaskResult(), max(candidate.k for candidate in candidates)
+    if decisions is not None and fold.train.n_classes == 2:
+        result.found["held_out"] = _held_out(softmax(slope * decisions, axis=1), fold)
     for (setting, k, C, chosen), scores in zip(candidates, scored, strict=True):
         ranks, seconds = ranked[setting, k]
         params = {**method.settings[setting], **({"C": C} if math.isfinite(C) else {})}
@@ -276,6 +285,16 @@ def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int)
             }
         )
     return result
+
+
+def _held_out(probabilities: Floats, fold: FoldSamples) -> dict[str, list[Any]]:
+    """Return the probability of the second class for each subject held out, over its epochs."""
+    means, true = mean_decisions(probabilities, fold.y_test, fold.subjects_test)
+    return {
+        "subject": np.unique(fold.subjects_test).tolist(),
+        "true": true.tolist(),
+        "probability": means[:, 1].round(6).tolist(),
+    }
 
 
 def _candidates(pipeline: MethodPipeline, fold: FoldSamples, tuning: str) -> list[_Candidate]:

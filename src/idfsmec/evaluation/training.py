@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import expit, logit
 from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
 
@@ -24,16 +23,15 @@ from idfsmec._validation import (
     derive_seed,
 )
 from idfsmec.errors import InputError
+from idfsmec.evaluation.clinical import check_prevalence, subject_groups, summarise_clinical
 from idfsmec.evaluation.protocol import Fold, Folds, Protocol, make_folds, most_splits
 from idfsmec.evaluation.results import judge_site
 from idfsmec.evaluation.statistics import chance_band
 from idfsmec.evaluation.tasks import add_inner_folds, method_pipeline
 from idfsmec.metrics import (
     auc_from_ranks,
-    diagnostic_scores,
     draw_within_classes,
     mean_decisions,
-    net_benefit,
     weighted_aucs,
     wilson_interval,
 )
@@ -54,10 +52,6 @@ Codes = NDArray[np.intp]
 SHARES = (1.0, 0.75, 0.5, 0.25)
 _RESAMPLES, _TAILS = 1000, (0.025, 0.975)
 _MOST_BINS, _LEAST_IN_BIN = 5, 5
-_AGES = (30, 45, 60)
-_AGE_GROUPS = ("under 30", "30 to 44", "45 to 59", "60 and over")
-# Probabilities from which on one may want to act.
-_THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 
 
 @dataclass(eq=False, repr=False)
@@ -206,10 +200,7 @@ def train_model(
     InputError
         There is one class only, or one with a single subject; the prevalence is no share.
     """
-    if prevalence is not None and not 0 < prevalence < 1:
-        raise InputError(
-            f"prevalence is {prevalence}: give a share above 0 and below 1", argument="prevalence"
-        )
+    check_prevalence(prevalence)
     if isinstance(estimator, str):
         (method,) = find_methods([estimator])
         estimator = method.build() if method.is_whole else TunedMethod(method, folds=folds)
@@ -331,7 +322,7 @@ class _HeldOut:
     y: Codes  # (n_subjects,)
     probabilities: Floats  # (n_repeats, n_shares, n_subjects, n_classes)
     sites: NDArray | None  # (n_subjects,), where one was held out after the other
-    groups: dict[str, NDArray]  # (n_subjects,) each: sex, age group and site, as far as known
+    groups: dict[str, list[str]]  # (n_subjects,) each: sex, age group and site, as far as known
 
     @classmethod
     def of(
@@ -342,8 +333,7 @@ class _HeldOut:
         codes = np.searchsorted(model.estimator.classes_, table.y.to_numpy())
         means, true = mean_decisions(probabilities, codes, member)
         sites = np.asarray(table.sites).astype(str)[first] if by_site else None
-        groups = _groups(table.take(first))
-        return cls(model.classes, model.prior, true, means, sites, groups)
+        return cls(model.classes, model.prior, true, means, sites, subject_groups(table))
 
     @cached_property
     def kept(self) -> dict[str, Any]:
@@ -391,18 +381,6 @@ class _HeldOut:
         return np.asarray(np.mean(aucs, axis=0))
 
 
-def _groups(subjects: FeatureTable) -> dict[str, NDArray]:
-    """Return sex, age group and site of subjects, given a row of each; "" where not known."""
-    rows = pd.DataFrame() if subjects.rows is None else subjects.rows
-    known = {"sex": rows["sex"]} if "sex" in rows else {}
-    if "age" in rows:
-        ages = pd.to_numeric(rows["age"], errors="coerce")
-        known["age"] = pd.cut(ages, [0, *_AGES, np.inf], right=False, labels=_AGE_GROUPS)
-    if subjects.sites is not None:
-        known["site"] = subjects.sites
-    return {by: of.astype(object).where(of.notna(), "").to_numpy() for by, of in known.items()}
-
-
 def _measure(held_out: _HeldOut, seed: int, prevalence: float | None) -> dict[str, Any]:
     """Return all that a model's ``performance`` says of subjects held out."""
     y, rng = held_out.y, np.random.default_rng(derive_seed("people", seed))
@@ -428,7 +406,10 @@ def _measure(held_out: _HeldOut, seed: int, prevalence: float | None) -> dict[st
             "chance_high": band.high,
         },
     }
-    clinical = {"clinical": _clinical(held_out, prevalence)} if y.max() == 1 else {}
+    clinical = {}
+    if y.max() == 1:
+        given = held_out.classes[1], y == 1, held_out.calibrated[:, 1], held_out.prior[1]
+        clinical["clinical"] = summarise_clinical(*given, held_out.groups, prevalence)
     return {
         "metrics": metrics,
         "by_share": by_share,
@@ -436,30 +417,6 @@ def _measure(held_out: _HeldOut, seed: int, prevalence: float | None) -> dict[st
         **clinical,
         **({} if held_out.sites is None else {"by_site": _by_site(held_out, held_out.sites)}),
         "held_out": {**held_out.kept, "calibrated": held_out.calibrated.round(6).tolist()},
-    }
-
-
-def _clinical(held_out: _HeldOut, prevalence: float | None) -> dict[str, Any]:
-    """Return what a clinic asks about predictions of the second of two classes."""
-    positive, probability = held_out.y == 1, held_out.calibrated[:, 1]
-    prevalence = float(positive.mean()) if prevalence is None else prevalence
-    groups = []
-    for by, names in held_out.groups.items():
-        order = _AGE_GROUPS if by == "age" else sorted(set(names) - {""})
-        for name in (name for name in order if name in names):
-            here = names == name
-            counts = np.bincount(held_out.y[here], minlength=2).tolist()
-            scores = diagnostic_scores(positive[here], probability[here] > 0.5, prevalence)
-            groups.append({"by": by, "group": str(name), "n_subjects": counts, "scores": scores})
-    # Probabilities are meant for the model's prior; where the class is rarer, they are lower.
-    there = expit(logit(probability) + logit(prevalence) - logit(held_out.prior[1]))
-    curve = [net_benefit(positive, there, at, prevalence) for at in _THRESHOLDS]
-    return {
-        "class": str(held_out.classes[1]),
-        "prevalence": prevalence,
-        "scores": diagnostic_scores(positive, probability > 0.5, prevalence),
-        "groups": groups,
-        "decision_curve": curve,
     }
 
 

@@ -373,18 +373,24 @@ class MethodPipeline:
         """Score rankings with a number of features and a C each on the test samples."""
         return self._scorer(fold).score_all(wanted)
 
-    def decide(self, fold: FoldSamples, ranks: Codes | None = None) -> Floats:
-        """Return decisions on the test samples, (n_test, n_classes), of the method untuned.
+    def decide(
+        self,
+        fold: FoldSamples,
+        ranks: Codes | None = None,
+        k: int | None = None,
+        C: float | None = None,
+    ) -> Floats:
+        """Return decisions on the test samples, (n_test, n_classes), by default untuned.
 
         Without ``ranks`` of the columns, the selector ranks them by the training samples.
         """
         if self.method.is_whole:
             return self.fit_whole(fold)[0]
-        k = max(self.ks(fold))
+        k = max(self.ks(fold)) if k is None else k
         if ranks is None:
             ranks = self.rank(fold, [self.method.default_setting], [k])[0, 0]
         split, columns = self._split(fold), np.flatnonzero(ranks <= k)
-        sets = [(columns, middle_cost(self.costs))]
+        sets = [(columns, middle_cost(self.costs) if C is None else C)]
         return self._classify(fold, split.train, split.y_train, split.test, sets)[0]
 
     def _scorer(self, fold: FoldSamples, metrics: Sequence[str] = METRICS) -> SplitScorer:

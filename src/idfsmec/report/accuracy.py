@@ -32,6 +32,7 @@ _RATE = "share of channels removed, in addition to those the table lacks"
 _BEST = 2
 #: How curves of AUC per participant are drawn.
 _AUC: Any = {"chance": {"chance": 0.5, "low": 0.5, "high": 0.5}, "written": "{:.2f}".format}
+_AUC |= {"line": "choice", "log": "x"}
 #: Electrodes are mapped for this number of them, where no smallest number is known.
 _MAPPED = 4
 
@@ -74,9 +75,8 @@ def plot_accuracy_by_rate(
     """
     curves = data.intervals(data.task_scores(scores, metric), ["method", "rate"])
     looks = _curve_looks(curves, data.known_methods(methods))
-    ax = draw_curves(curves, "rate", looks, chance=chance, ax=ax)
-    ax.set(xlabel=_RATE, ylabel=metric_name(metric))
-    return style.style_axes(ax, "Accuracy by missing rate", note + _explain(looks))
+    labels = "Accuracy by missing rate", note + _explain(looks), _RATE, metric_name(metric)
+    return draw_curves(curves, "rate", looks, labels, chance=chance, ax=ax)
 
 
 def _curve_looks(curves: pd.DataFrame, methods: data.Methods) -> dict[str, MethodLook]:
@@ -193,9 +193,9 @@ def _draw_by_k(table: TableResults, tasks: pd.DataFrame, note: str) -> Axes:
     spread = curves[level].drop(columns="k").merge(ks, how="cross")
     curves = pd.concat([curves[~level], spread], ignore_index=True)
     looks = _curve_looks(curves, table.methods)
-    ax = draw_curves(curves, "k", looks, chance=table.chance())
-    ax.set(xlabel="selected features", ylabel=metric_name(table.metric))
-    return style.style_axes(ax, "Accuracy by number of selected features", note + _explain(looks))
+    title, note = "Accuracy by number of selected features", note + _explain(looks)
+    labels = title, note, "selected features", metric_name(table.metric)
+    return draw_curves(curves, "k", looks, labels, chance=table.chance())
 
 
 def _describe_by_k(table: TableResults, tasks: pd.DataFrame) -> list[str]:
@@ -227,18 +227,13 @@ def imputation_figures(table: TableResults) -> Iterator[PageFigure]:
     )
     for name in data.sort_methods(rows["method"], table.methods):
         by_imputer = tasks[tasks["method"] == name]
-        draw = partial(_draw_imputers, table, name, by_imputer)
+        curves = data.intervals(by_imputer, ["imputer", "rate"])
+        title, note = f"{table.label(name)}: accuracy by imputer", table.note("imputation")
+        how: Any = {"labels": (title, note, _RATE, metric_name(table.metric)), "line": "imputer"}
+        looks = style.plain_looks(curves["imputer"])
+        draw = partial(draw_curves, curves, "rate", looks, chance=table.chance(), **how)
         sentences = [_describe_imputers(by_imputer), *_describe_losses(by_imputer)]
         yield PageFigure("imputation", draw, caption, sentences, name)
-
-
-def _draw_imputers(table: TableResults, method: str, tasks: pd.DataFrame) -> Axes:
-    curves = data.intervals(tasks, ["imputer", "rate"])
-    looks = style.plain_looks(curves["imputer"])
-    ax = draw_curves(curves, "rate", looks, line="imputer", chance=table.chance())
-    ax.set(xlabel=_RATE, ylabel=metric_name(table.metric))
-    title = f"{table.label(method)}: accuracy by imputer"
-    return style.style_axes(ax, title, table.note("imputation"))
 
 
 def _describe_imputers(tasks: pd.DataFrame) -> str:
@@ -300,7 +295,9 @@ def plot_electrode_curve(
     }
     looks = {name: look for name, look in looks.items() if name in counts}
     lines = curve[curve["choice"].isin(list(looks))]
-    draw_curves(lines, "n_electrodes", looks, line="choice", log="x", ax=ax, **_AUC)
+    note = describe_protocol(data.experiment_protocol(results, "electrodes"))
+    labels = "How few electrodes?", note, "electrodes", "AUC per participant"
+    draw_curves(lines, "n_electrodes", looks, labels, ax=ax, **_AUC)
     every = lines[lines["choice"] == weighted].sort_values("n_electrodes")["mean"].iloc[-1]
     least = float(every) - summary.margin
     ax.axhline(least, color=style.MUTED, linewidth=1, linestyle="--")
@@ -312,9 +309,7 @@ def plot_electrode_curve(
         ax.plot(*point, "D", color=style.FILTER, markersize=5, gid=f"cap-{row['choice']}")
         # Headsets may share a number of electrodes: their names stand on different lines.
         style.annotate(ax, row["choice"], point, (0, -13 - 11 * level), ha="center", fontsize=7.5)
-    ax.set(xlabel="electrodes", ylabel="AUC per participant")
-    note = describe_protocol(data.experiment_protocol(results, "electrodes"))
-    return style.style_axes(ax, "How few electrodes?", note)
+    return ax
 
 
 def electrode_figures(table: TableResults) -> Iterator[PageFigure]:
@@ -375,11 +370,11 @@ def plot_participant_curve(
         "AUC": MethodLook("AUC", style.EMPHASIS, "o", main=True),
         "share": MethodLook(share, style.SANITY, "s", style.DASHES),
     }
-    lines = pd.concat([curve.assign(line="AUC"), shares.assign(line="share")])
-    ax = draw_curves(lines, "n_subjects", looks, line="line", log="x", ax=ax, **_AUC)
-    ax.set(xlabel="training participants", ylabel="AUC per participant; share of repeats")
+    lines = pd.concat([curve.assign(choice="AUC"), shares.assign(choice="share")])
     note = describe_protocol(data.experiment_protocol(results, "participants"))
-    return style.style_axes(ax, "How many participants?", note)
+    axes = "training participants", "AUC per participant; share of repeats"
+    labels = "How many participants?", note, *axes
+    return draw_curves(lines, "n_subjects", looks, labels, ax=ax, **_AUC)
 
 
 def participant_figures(table: TableResults) -> Iterator[PageFigure]:

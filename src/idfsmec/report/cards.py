@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 
 from idfsmec._files import replacing
@@ -17,7 +16,7 @@ from idfsmec.prediction import Model
 from idfsmec.prediction.model_files import file_checksum
 from idfsmec.prediction.subjects import Predictions, SubjectPrediction
 from idfsmec.prediction.unusual import USUAL_SHARE
-from idfsmec.report import style
+from idfsmec.report import clinic, style
 from idfsmec.report.text import (
     capitalise,
     column_label,
@@ -27,6 +26,7 @@ from idfsmec.report.text import (
     listing,
     metric_name,
     percent,
+    share_with_ci,
     unique_slugs,
 )
 
@@ -40,9 +40,6 @@ _CALIBRATION = (
     "frequencies."
 )
 _MOST_VOTES = 8
-#: Groups with fewer participants of a class are pointed out.
-_FEW = 10
-_CLINICAL = ("sensitivity", "specificity", "PPV", "NPV")
 
 
 def card_paths(path: str | PathLike[str]) -> tuple[Path, Path]:
@@ -106,22 +103,6 @@ def plot_calibration(calibration: Mapping[str, Any], ax: Axes | None = None) -> 
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=what, ylabel="share of participants")
     note = f"participants held out, Brier score {calibration['brier']:.3f}"
     return style.style_axes(ax, "Calibration", note)
-
-
-def _plot_decision_curve(clinical: Mapping[str, Any]) -> Axes:
-    """Draw the net benefit of acting on predictions, on all participants and on none."""
-    ax = style.make_axes(None, 4.6, 4.2)
-    rows = pd.DataFrame(clinical["decision_curve"])
-    at = rows["threshold"]
-    ax.fill_between(at, rows["low"], rows["high"], color=style.EMPHASIS, alpha=0.14, linewidth=0)
-    ax.plot(at, rows["mean"], color=style.EMPHASIS, linewidth=2, label="model (95 % CI)")
-    ax.plot(at, rows["all"], color=style.MUTED, linestyle="--", label="act on all")
-    ax.axhline(0, color=style.MUTED, linewidth=1, linestyle=":", label="act on none")
-    top = 1.1 * max(rows["high"].max(), 0.05)
-    ax.set(xlim=(0, 1), ylim=(-0.3 * top, top), ylabel="net benefit",
-           xlabel=f"probability of {clinical['class']} to act on")  # fmt: skip
-    ax.legend(frameon=False)
-    return style.style_axes(ax, "Decision curve", f"prevalence {percent(clinical['prevalence'])}")
 
 
 def metric_rows(model: Model) -> list[dict[str, Any]]:
@@ -189,7 +170,7 @@ def _tables(model: Model) -> list[_Table]:
     measured, calibration = model.performance, model.performance["calibration"]
     tables = _clinical_tables(model) if "clinical" in measured else []
     rows = [
-        [percent(group["predicted"]), _share(group, "observed"), group["n"]]
+        [percent(group["predicted"]), share_with_ci(group, "observed"), group["n"]]
         for group in calibration["bins"]
     ]
     text = f"{_CALIBRATION} Brier score {calibration['brier']:.3f}."
@@ -200,7 +181,7 @@ def _tables(model: Model) -> list[_Table]:
         [
             site["site"],
             site["n_subjects"],
-            _share(site, "accuracy"),
+            share_with_ci(site, "accuracy"),
             f"{percent(site['chance_low'])} to {percent(site['chance_high'])}",
         ]
         for site in measured.get("by_site", [])
@@ -218,33 +199,18 @@ def _tables(model: Model) -> list[_Table]:
 def _clinical_tables(model: Model) -> list[_Table]:
     """Return what a clinic asks of predictions, for all participants and for groups of them."""
     clinical = model.performance["clinical"]
-    label, counts = clinical["class"], list(model.data["subjects"].values())
-    everyone = {"by": "all", "group": "", "n_subjects": counts, "scores": clinical["scores"]}
-    rows, few = [], []
-    for group in (everyone, *clinical["groups"]):
-        name = f"{group['by']} {group['group']}".strip()
-        if min(group["n_subjects"]) < _FEW:
-            few.append(name)
-        scores = [_share(group["scores"].get(score, {})) for score in _CLINICAL]
-        rows.append([name, " / ".join(map(str, group["n_subjects"])), *scores])
-    text = (
-        f"Predictions of {label} on participants held out, with 95 % CI; predictive values for a "
-        f"prevalence of {percent(clinical['prevalence'])}{_red(model)}."
-    )
-    if few:
-        text += f" Fewer than {_FEW} participants of a class, do not rely on: {listing(few, 20)}."
-    header: tuple[str, ...] = ("participants", " / ".join(map(str, model.classes)), *_CLINICAL)
-    scored = _Table("Sensitivity, specificity, predictive values", text, header, rows)
+    counts = list(model.data["subjects"].values())
+    text, header, rows = clinic.score_table(clinical, model.classes, counts, _red(model))
+    scored = _Table(clinic.TITLE, text, header, rows)
     rows = [
         [percent(row["threshold"]), _number(row), f"{row['all']:.2f}"]
         for row in clinical["decision_curve"][1::2]
     ]
-    text = (
-        f"Net benefit of acting on participants from a probability of {label} on, in true "
-        "positives per participant; 95 % CI."
+    text, header = (
+        clinic.caption(clinical),
+        ("probability", "net benefit (95 % CI)", "acting on all"),
     )
-    header = ("probability", "net benefit (95 % CI)", "acting on all")
-    picture = style.save_figure(_plot_decision_curve(clinical), text, None, "decision")
+    picture = style.save_figure(clinic.plot_decision_curve(clinical), text, None, "decision")
     return [scored, _Table("Decision curve", text, header, rows, picture)]
 
 
@@ -252,19 +218,11 @@ def _number(values: Mapping[str, float]) -> str:
     return f"{values['mean']:.2f} ({values['low']:.2f} to {values['high']:.2f})"
 
 
-def _share(values: Mapping[str, float], name: str = "mean") -> str:
-    """Write a share with its interval, or a dash."""
-    if name not in values:
-        return percent(None)
-    text = f"{percent(values[name])} ({100 * values['low']:.0f} to {100 * values['high']:.0f})"
-    return text.replace(" ", "\N{NO-BREAK SPACE}")
-
-
 def _red(model: Model) -> str:
     """Return what stands beside each AUC of a model whose table has a red audit."""
     if model.audit.get("level") != "red":
         return ""
-    return "; acquisition separates the groups as well as the EEG does"
+    return clinic.RED
 
 
 def _model_facts(model: Model) -> list[tuple[str, str]]:
@@ -349,11 +307,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
 
 
 def write_subject_pages(
-    model: Model,
-    predictions: Predictions,
-    folder: str | PathLike[str],
-    *,
-    overwrite: bool = False,
+    model: Model, predictions: Predictions, folder: str | PathLike[str], *, overwrite: bool = False
 ) -> list[Path]:
     """Write a page about every subject.
 

@@ -178,9 +178,7 @@ def plot_paired_differences(
 def difference_figures(table: TableResults) -> Iterator[PageFigure]:
     """Differences of the proposed method to all others, per pattern of missing channels."""
     names, main = set(table.rows()["method"]), table.main
-    if main is None or main not in names:
-        return
-    if len(names) < 2:
+    if main is None or main not in names or len(names) < 2:
         return
     caption = "Differences paired by fold, with 95 % CI corrected for overlapping training sets."
     for pattern, rows, note in table.by_pattern():

@@ -23,6 +23,7 @@ def draw_curves(
     curves: pd.DataFrame,
     x: str,
     looks: Mapping[str, MethodLook],
+    labels: tuple[str, str, str, str],
     *,
     line: str = "method",
     chance: Mapping[str, Any] | None = None,
@@ -32,8 +33,9 @@ def draw_curves(
 ) -> Axes:
     """Draw ``mean`` against a column, with a CI from ``low`` to ``high``.
 
-    ``line`` is the column that names the lines, ``looks`` says how each is drawn. ``log`` has the
-    names of logarithmic axes. ``written`` formats values.
+    ``line`` is the column that names the lines, ``looks`` says how each is drawn, ``labels`` are
+    title, note, and what stands at the axes. ``log`` has the names of logarithmic axes.
+    ``written`` formats values.
     """
     ax = style.make_axes(ax)
     ticks = np.unique(curves[x].to_numpy(dtype=float))
@@ -83,7 +85,9 @@ def draw_curves(
     ax.yaxis.set_major_formatter(lambda v, _: written(v))
     ax.xaxis.set_minor_locator(NullLocator())
     _label_ends(ax, ends, looks)
-    return ax
+    title, note, xlabel, ylabel = labels
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    return style.style_axes(ax, title, note)
 
 
 def _limits(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from idfsmec.evaluation import Results
+from idfsmec.evaluation import Results, clinical_scores
 from idfsmec.evaluation.statistics import compare_folds
 from idfsmec.metrics import corrected_interval, holm
 from idfsmec.report.text import describe_protocol
@@ -95,6 +96,11 @@ class TableResults:
         montage = self.about.get("montage")
         named = montage if isinstance(montage, str) else None
         return {"positions": self.about.get("positions"), "montage": named}
+
+    @cached_property
+    def clinical(self) -> dict[str, Any] | None:
+        """What a clinic reads, where there are two classes."""
+        return clinical_scores(self.results, self.name)
 
     def label(self, method: object) -> str:
         """Return what figures and sentences call a method."""

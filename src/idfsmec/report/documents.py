@@ -15,22 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from idfsmec.audit import Audit, audits_of
+from idfsmec.audit import Audit, audits_of, verdict
 from idfsmec.audit.variables import say_variable
-from idfsmec.audit.verdict import (
-    ALPHA,
-    MODELS,
-    TITLES,
-    count_classes,
-    describe_variable,
-    say_audit,
-    say_folds,
-    say_leaks,
-    say_left,
-    say_variables,
-    say_verdict,
-)
 from idfsmec.evaluation import Results
+from idfsmec.report.clinic import summarise_clinical
 from idfsmec.report.data import TableResults, experiment_protocol, lowest_rate, task_scores
 from idfsmec.report.style import refuse_existing, render_page, write_text
 from idfsmec.report.text import (
@@ -82,7 +70,8 @@ _QUESTIONS: dict[str, list[str]] = {
         "Was anything (bad channels, epochs, features) chosen by looking at labels or at "
         f"participants who were later held out? *({R})*",
         "Does the model do equally well for women and men, for young and old, and what are its "
-        f"predictive values where it is to be used? The card of `idfsmec train` says so. *({T})*",
+        "predictive values where it is to be used? Of a model to be kept, the card of `idfsmec "
+        f"train` states it. *({T})*",
     ],
     "Sharing": [
         f"Where are the data, the code and the model, and who may use them? *({T}, {R}, {C})*",
@@ -91,7 +80,7 @@ _QUESTIONS: dict[str, list[str]] = {
     ],
     "Interpretation": [
         "To whom does the result not apply? What would have to be true for it to hold in another "
-        f"clinic? *({T}, {R})*",
+        f"clinic? *({T}, {R})*"
     ],
 }
 #: Acquisition facts of recordings, with their units.
@@ -138,20 +127,22 @@ def describe_audit(audit: Audit) -> dict[str, Any]:
     return {
         "level": audit.level,
         "open": audit.level in {"red", "amber"},
-        "title": TITLES[audit.level],
-        "verdict": say_verdict(audit),
-        "subjects": count_classes(audit.n_subjects, audit),
-        "folds": say_folds(audit),
+        "title": verdict.TITLES[audit.level],
+        "verdict": verdict.say_verdict(audit),
+        "subjects": verdict.count_classes(audit.n_subjects, audit),
+        "folds": verdict.say_folds(audit),
         "tiles": [
-            ("Acquisition alone", audit.models.get(audit.best_model), _about_acquisition(audit)),
+            ("Acquisition alone", *_score_acquisition(audit)),
             ("EEG", audit.models.get("eeg"), "Same participants, same folds."),
             *remaining,
         ],
-        "sentences": [*say_variables(audit), *say_left(audit)],
-        "figures": [{"name": MODELS[name], **score} for name, score in audit.models.items()],
+        "sentences": [*verdict.say_variables(audit), *verdict.say_left(audit)],
+        "figures": [
+            {"name": verdict.MODELS[name], **score} for name, score in audit.models.items()
+        ],
         "p_together": audit.p_together,
         "variables": [_variable(row, audit) for row in plain_records(audit.variables)],
-        "leaks": say_leaks(audit),
+        "leaks": verdict.say_leaks(audit),
         "claims": [
             {"name": words, **audit.leaks[name]}
             for name, words in _CLAIMS.items()
@@ -162,22 +153,35 @@ def describe_audit(audit: Audit) -> dict[str, Any]:
 
 
 def _variable(row: dict[str, Any], audit: Audit) -> dict[str, Any]:
-    name, direction = describe_variable(row, audit.classes)
+    name, direction = verdict.describe_variable(row, audit.classes)
     kind = "device or body" if row["kind"] == "signal" else row["kind"]
     suspect = row["variable"] in audit.suspects
     return row | {"name": name, "kind": kind, "where": direction, "suspect": suspect}
 
 
-def _about_acquisition(audit: Audit) -> str:
-    """Name the model, and state whether chance explains it: the best of several is easily high."""
-    about = capitalise(MODELS.get(audit.best_model, ""))
+def _score_acquisition(audit: Audit) -> tuple[dict[str, Any] | None, str]:
+    """Return the AUC of acquisition, and which model it is of; its CI where the verdict bears it.
+
+    The corrected test decides, as for the verdict: a CI that excludes 0.5 beside a verdict that
+    chance explains the AUC would say the opposite.
+    """
+    score, about = audit.models.get(audit.best_model), verdict.MODELS.get(audit.best_model, "")
     n_models = len(audit.models.keys() - {"eeg"})
-    if n_models > 1:
-        about += f", the best of {n_models} models; the CI is corrected for this choice"
-    if audit.p_together is None or audit.best_model not in {"logistic", "boosting"}:
-        return f"{about}." if about else ""
-    chance = "Above chance" if audit.p_together < ALPHA else "Not above chance"
-    return f"{about}. {chance} by permutation (p = {audit.p_together:.2g}, Holm)."
+    about = capitalise(f"{about}, the best of {n_models} models" if n_models > 1 else about)
+    p = audit.p_together
+    if score is None or p is None or audit.best_model == "leader":
+        return score, f"{about}." if about else ""
+    if p >= verdict.ALPHA or not audit.suspects:
+        also = (
+            ""
+            if p >= verdict.ALPHA
+            else ", but the 95 % CI of the logistic regression includes 0.5"
+        )
+        words = "Not significant" if p >= verdict.ALPHA else "Not above chance"
+        without_ci = {**score, "low": None, "high": None}
+        return without_ci, f"{about}. {words} after Holm's correction (p = {p:.2g}{also})."
+    choice = " The CI is corrected for the choice of the model." if n_models > 1 else ""
+    return score, f"{about}. Significant after Holm's correction (p = {p:.2g}).{choice}"
 
 
 def write_audit_page(
@@ -252,7 +256,7 @@ def _answers(results: Results, tables: Mapping[str, FeatureTable]) -> dict[str, 
         audit = audits.get(name)
         participants = f"{about['n_subjects']} participants, "
         if audit is not None and audit.n_subjects:
-            participants += f"{count_classes(audit.n_subjects, audit)}; "
+            participants += f"{verdict.count_classes(audit.n_subjects, audit)}; "
         participants += f"{about['n_samples']} samples ({labels})"
         answers["Participants"].append(_answer(name, participants, f"{T}, {R}, {C}"))
         recorded = (
@@ -264,9 +268,11 @@ def _answers(results: Results, tables: Mapping[str, FeatureTable]) -> dict[str, 
         if name in tables and (facts := _acquisition_facts(tables[name])):
             answers["Recording"].append(_answer(name, f"as recorded: {'; '.join(facts)}", C))
         if audit is not None:
-            evidence = [_answer(name, line.rstrip("."), C) for line in say_audit(audit)[1:]]
-            verdict = _answer(name, f"audit: {TITLES[audit.level]}", f"{R}: leakage, {C}")
-            answers["Interpretation"] += [verdict, *evidence]
+            evidence = [
+                _answer(name, line.rstrip("."), C) for line in verdict.say_audit(audit)[1:]
+            ]
+            title = _answer(name, f"audit: {verdict.TITLES[audit.level]}", f"{R}: leakage, {C}")
+            answers["Interpretation"] += [title, *evidence]
     answers["Analysis"] = _analysis(results, tables)
     packages = (results.environment.get("versions") or {}).items()
     versions = ", ".join(f"{name} {version}" for name, version in packages) or "not recorded"
@@ -319,4 +325,12 @@ def _analysis(results: Results, tables: Mapping[str, FeatureTable]) -> list[str]
         )
         lines += [_answer("Evaluation", folds, f"{T}, {R}: leakage")]
         lines += [_answer("Scores", scores, f"{T}, {R}")]
+    for name in results.tables:
+        if clinical := summarise_clinical(TableResults(results, name)):
+            lines.append(_answer(name, clinical["text"].rstrip("."), T))
+            for group, counts, *scores in clinical["rows"]:
+                named = zip(clinical["header"][2:], scores, strict=True)
+                each = ", ".join(f"{score} {value}" for score, value in named)
+                about = f"{group} ({clinical['header'][1]}: {counts})"
+                lines.append(_answer(name, f"{about}: {each}", T))
     return lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,7 +33,12 @@ def ablation_figures(table: TableResults) -> Iterator[PageFigure]:
     if each:
         text = f"Differences from the whole method that are {SIGNIFICANT}: {listing(each, 10)}."
     caption = "The whole method, and with one part taken out. Mean over folds with 95 % CI."
-    draw, sentences = partial(_draw_ablation, table, tasks), [] if paired.empty else [text]
+    curves = data.intervals(tasks, ["method", "rate"])
+    names = data.sort_methods(curves["method"], table.methods)
+    looks, sentences = style.method_looks(names, table.methods), [] if paired.empty else [text]
+    axes = "share of channels removed", metric_name(table.metric)
+    labels = "Ablation", table.note("ablation"), *axes
+    draw = partial(draw_curves, curves, "rate", looks, labels, chance=table.chance())
     numbers = plain_records(variants.assign(method=variants["method"].map(table.label)))
     yield PageFigure("ablation", draw, caption, sentences, numbers=numbers)
 
@@ -55,15 +61,6 @@ def _ablation_table(table: TableResults, tasks: pd.DataFrame) -> pd.DataFrame:
     return variants.sort_values("whole", ascending=False, kind="stable")
 
 
-def _draw_ablation(table: TableResults, tasks: pd.DataFrame) -> Axes:
-    curves = data.intervals(tasks, ["method", "rate"])
-    names = data.sort_methods(curves["method"], table.methods)
-    looks = style.method_looks(names, table.methods)
-    ax = draw_curves(curves, "rate", looks, chance=table.chance())
-    ax.set(xlabel="share of channels removed", ylabel=metric_name(table.metric))
-    return style.style_axes(ax, "Ablation", table.note("ablation"))
-
-
 def sensitivity_figures(table: TableResults) -> Iterator[PageFigure]:
     """Accuracy over the grid of the two parameters, averaged over folds, rates and k."""
     tasks = data.task_scores(table.rows("sensitivity"), table.metric, by=["lam", "gamma"])
@@ -80,18 +77,15 @@ def sensitivity_figures(table: TableResults) -> Iterator[PageFigure]:
         "Mean over folds, missing rates and numbers of features, with 95 % CI. Scores are those "
         "of test folds: the best setting among them is optimistic."
     )
-    draw = partial(_draw_sensitivity, table, tasks)
-    yield PageFigure("sensitivity", draw, caption, sentences)
-
-
-def _draw_sensitivity(table: TableResults, tasks: pd.DataFrame) -> Axes:
     by_fold = data.fold_scores(tasks, ["lam", "gamma"])
     curves = data.intervals(by_fold.sort_values("gamma"), ["lam", "gamma"])
     curves["setting"] = curves["gamma"].map("γ = {:g}".format)
+    axes = "λ: redundancy weight", metric_name(table.metric)
+    labels = "Accuracy over λ and γ", table.note("sensitivity"), *axes
     looks, log = style.plain_looks(curves["setting"]), "x" if curves["lam"].min() > 0 else ""
-    ax = draw_curves(curves, "lam", looks, line="setting", chance=table.chance(), log=log)
-    ax.set(xlabel="λ: redundancy weight", ylabel=metric_name(table.metric))
-    return style.style_axes(ax, "Accuracy over λ and γ", table.note("sensitivity"))
+    how: Any = {"line": "setting", "chance": table.chance(), "log": log}
+    draw = partial(draw_curves, curves, "lam", looks, labels, **how)
+    yield PageFigure("sensitivity", draw, caption, sentences)
 
 
 def convergence_figures(table: TableResults) -> Iterator[PageFigure]:
@@ -141,7 +135,12 @@ def cost_figures(table: TableResults) -> Iterator[PageFigure]:
     caption = "Selection alone, one thread, logarithmic scale. Median, minimum and maximum."
     main, labels = costs["method"] == table.main, costs["method"].map(table.label)
     numbers = plain_records(costs.assign(main=main, method=labels))
-    draw = partial(_draw_cost, table, costs)
+    names = data.sort_methods(costs["method"], table.methods)
+    about = "Seconds per selection", table.note("cost"), "channels", "one selection"
+    # A selection below the resolution of the clock still has a position on the axis.
+    curves = costs.assign(**costs[["mean", "low", "high"]].clip(lower=1e-6))
+    looks = style.method_looks(names, table.methods)
+    draw = partial(draw_curves, curves, "n_channels", looks, about, log="y", written=seconds)
     yield PageFigure("cost", draw, caption, sentences, numbers=numbers)
 
 
@@ -156,13 +155,3 @@ def _cost_table(table: TableResults) -> pd.DataFrame:
     costs["published"] = published.where(costs["n_channels"] == len(table.about["channels"]))
     order = costs.groupby("method")["mean"].transform("last")  # with the most channels
     return costs.assign(order=order).sort_values(["order", "n_channels"]).drop(columns="order")
-
-
-def _draw_cost(table: TableResults, costs: pd.DataFrame) -> Axes:
-    names = data.sort_methods(costs["method"], table.methods)
-    looks = style.method_looks(names, table.methods)
-    # A selection below the resolution of the clock still has a position on the axis.
-    curves = costs.assign(**costs[["mean", "low", "high"]].clip(lower=1e-6))
-    ax = draw_curves(curves, "n_channels", looks, log="y", written=seconds)
-    ax.set(xlabel="channels", ylabel="one selection")
-    return style.style_axes(ax, "Seconds per selection", table.note("cost"))

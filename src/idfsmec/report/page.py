@@ -16,7 +16,7 @@ from idfsmec._files import check_writable
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Results
 from idfsmec.progress import Listener, Progress
-from idfsmec.report import accuracy, channels, comparison, data, method, style
+from idfsmec.report import accuracy, channels, clinic, comparison, data, method, style
 from idfsmec.report.data import TableResults
 from idfsmec.report.documents import summarise_audit
 from idfsmec.report.style import PageFigure
@@ -43,6 +43,7 @@ _KINDS: tuple[Callable[[TableResults], Iterator[PageFigure]], ...] = (
     accuracy.accuracy_by_rate_figures,
     comparison.difference_figures,
     accuracy.accuracy_by_k_figures,
+    clinic.decision_figures,
     accuracy.imputation_figures,
     accuracy.electrode_figures,
     accuracy.participant_figures,
@@ -139,8 +140,9 @@ def summarise(results: Results) -> dict[str, Any]:
     -------
     dict
         ``method`` (the one the page is about), ``tables`` (one dict per table: ``facts``,
-        ``findings``, ``comparisons``, ``sites`` (each site left out), ``missingness`` (channels
-        whose missingness is associated with the label), ``audit``, ``effect`` (the effect size),
+        ``findings``, ``comparisons``, ``sites`` (each site left out), ``clinical`` (sensitivity
+        and the like, by group), ``missingness`` (channels whose missingness is associated with
+        the label), ``audit``, ``effect`` (the effect size),
         ``electrodes``, ``participants``, ``ablation``, ``cost``, ``ranking``, and ``sentences``
         about each figure),
         ``warnings``, ``protocol``, ``versions``, ``command`` and the like. What is not there is
@@ -196,14 +198,12 @@ def _summarise_table(
         "findings": findings,
         "comparisons": comparison.compare_methods(table),
         "sites": comparison.summarise_sites(table),
+        "clinical": clinic.summarise_clinical(table),
         "missingness": channels.associated_missingness(table),
         "audit": summarise_audit(table),
         "effect": channels.EFFECT_SIZES.get(size or ""),
         "effect_column": size,
-        "electrodes": numbers.get("electrodes"),
-        "participants": numbers.get("participants"),
-        "ablation": numbers.get("ablation"),
-        "cost": numbers.get("cost"),
+        **{name: numbers.get(name) for name in ("electrodes", "participants", "ablation", "cost")},
         "sentences": sentences,
         "ranking": plain_records(_ranking(table)),
     }
@@ -281,10 +281,7 @@ def _accuracy(table: TableResults) -> dict[str, Any] | None:
 
 
 def _headline(
-    top: Sequence[Mapping[str, Any]],
-    features: str,
-    score: Mapping[str, Any] | None,
-    even: bool,
+    top: Sequence[Mapping[str, Any]], features: str, score: Mapping[str, Any] | None, even: bool
 ) -> str:
     if not features:
         return ""

@@ -108,6 +108,14 @@ def percent(value: float | None, digits: int = 0) -> str:
     return f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
+def share_with_ci(values: Mapping[str, float], name: str = "mean") -> str:
+    """Write a share with its 95 % CI, or a dash where it is not there; it does not break."""
+    if name not in values:
+        return percent(None)
+    text = f"{percent(values[name])} ({100 * values['low']:.0f} to {100 * values['high']:.0f})"
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
+
+
 def format_score(metric: str, value: float, digits: int = 0) -> str:
     """Write a score: AUC from 0 to 1, all others as per cent.
 

@@ -1,0 +1,163 @@
+"""What a clinic reads of subjects held out, for the card of a model and for a benchmark alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from idfsmec.errors import InputError
+from idfsmec.metrics import diagnostic_scores, net_benefit
+from idfsmec.prediction.calibration import Calibration
+
+if TYPE_CHECKING:
+    from idfsmec.evaluation.results import Results
+    from idfsmec.table import FeatureTable
+
+_AGES = (30, 45, 60)
+_AGE_GROUPS = ("under 30", "30 to 44", "45 to 59", "60 and over")
+# Probabilities from which on one may want to act.
+_THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
+
+
+def check_prevalence(prevalence: float | None) -> None:
+    """Refuse what is no share."""
+    if prevalence is not None and not 0 < prevalence < 1:
+        raise InputError(
+            f"prevalence is {prevalence}: give a share above 0 and below 1", argument="prevalence"
+        )
+
+
+def subject_groups(table: FeatureTable) -> dict[str, list[str]]:
+    """Return sex, age group and site of subjects, in order of their names; "" where not known."""
+    first = np.unique(table.subjects.to_numpy().astype(str), return_index=True)[1]
+    subjects = table.take(first)
+    rows = pd.DataFrame() if subjects.rows is None else subjects.rows
+    known = {"sex": rows["sex"]} if "sex" in rows else {}
+    if "age" in rows:
+        ages = pd.to_numeric(rows["age"], errors="coerce")
+        known["age"] = pd.cut(ages, [0, *_AGES, np.inf], right=False, labels=_AGE_GROUPS)
+    if subjects.sites is not None:
+        known["site"] = subjects.sites
+    return {
+        by: [str(name) for name in of.astype(object).where(of.notna(), "")]
+        for by, of in known.items()
+    }
+
+
+def summarise_clinical(
+    label: object,
+    positive: NDArray[np.bool_],
+    probability: NDArray[np.float64],
+    prior: float,
+    groups: Mapping[str, Sequence[str]],
+    prevalence: float | None,
+) -> dict[str, Any]:
+    """Return what a clinic asks about predictions of the second of two classes, ``label``.
+
+    Probabilities are those of subjects held out, for a class as frequent as ``prior``; the
+    prevalence is by default that among them.
+    """
+    prevalence = float(positive.mean()) if prevalence is None else prevalence
+    scored = []
+    for by in ("sex", "age", "site"):
+        of = groups.get(by, ())
+        order = _AGE_GROUPS if by == "age" else sorted(set(of) - {""})
+        for name in (name for name in order if name in of):
+            here = np.array([each == name for each in of])
+            counts = np.bincount(positive[here], minlength=2).tolist()
+            scores = diagnostic_scores(positive[here], probability[here] > 0.5, prevalence)
+            scored.append({"by": by, "group": name, "n_subjects": counts, "scores": scores})
+    # Probabilities are meant for the prior; where the class is rarer, they are lower.
+    there = expit(logit(probability) + logit(prevalence) - logit(prior))
+    return {
+        "class": str(label),
+        "prevalence": prevalence,
+        "scores": diagnostic_scores(positive, probability > 0.5, prevalence),
+        "groups": scored,
+        "decision_curve": [net_benefit(positive, there, at, prevalence) for at in _THRESHOLDS],
+    }
+
+
+def clinical_scores(
+    results: Results, table: str | None = None, method: str | None = None
+) -> dict[str, Any] | None:
+    """Return what a clinic reads of a benchmark, at the lowest missing rate that was run.
+
+    Subjects are pooled over folds; their probabilities are means over repeats, each calibrated by
+    the other subjects, as in the card of :func:`train_model`.
+
+    Parameters
+    ----------
+    results : Results
+        Of :func:`accuracy` with nested tuning and folds by subject or site.
+    table, method : str, optional
+        By default the first table, and the proposed method or else the first.
+
+    Returns
+    -------
+    dict or None
+        ``method``, ``rate``, ``classes``, ``n_subjects`` of each, ``class`` (the second),
+        ``prevalence``, ``scores`` (sensitivity, specificity, PPV and NPV, each with its 95 % CI),
+        ``groups`` (the same by sex, age group and site) and ``decision_curve``. None where there
+        are not two classes or nothing was held out so.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from idfsmec import FeatureTable
+    >>> from idfsmec.evaluation import accuracy
+    >>> y = np.repeat(["HC", "MDD"], 40)
+    >>> X = pd.DataFrame({"F3__a": np.arange(80) % 7, "O1__a": np.arange(80.0)})
+    >>> table = FeatureTable(X, pd.Series(y), pd.Series(np.arange(80) // 4))
+    >>> how = {"rates": [0.0], "n_splits": 4, "ks": [2]}
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     results = accuracy(table, out, methods=["ANOVA F"], protocol=how, n_jobs=1)
+    >>> clinical_scores(results)["scores"]["specificity"]["mean"]
+    1.0
+    """
+    table = next(iter(results.tables)) if table is None else table
+    rows = results.held_out.dropna()  # a classifier of a user's own may give NaN
+    rows = rows[rows["table"] == table]
+    ran = rows["method"].unique().tolist()
+    ours = [name for name in ran if results.methods.get(name, {}).get("family") == "proposed"]
+    method = next(iter(ours or ran), None) if method is None else method
+    rows = rows[rows["method"] == method]
+    subjects = rows.groupby("subject")[["true", "probability"]].mean()
+    if subjects["true"].nunique() < 2:
+        return None
+    about, true = results.tables[table], subjects["true"].to_numpy().astype(np.intp)
+    left = np.column_stack([1 - subjects["probability"], subjects["probability"]])
+    prior = [0.5, 0.5]  # classes count alike in the benchmark
+    kept = {"true": true, "prior": prior, "shares": [1.0], "left": [left]}
+    groups = {by: [of[i] for i in subjects.index] for by, of in about["groups"].items()}
+    probability = Calibration(kept).leave_one_out()[:, 1]
+    prevalence, classes = results.protocol.get("prevalence"), list(about["labels"])
+    return {
+        "method": method,
+        "rate": float(rows["rate"].iloc[0]),
+        "classes": classes,
+        "n_subjects": np.bincount(true).tolist(),
+        **summarise_clinical(classes[1], true == 1, probability, prior[1], groups, prevalence),
+    }
+
+
+def clinical_frame(results: Results) -> pd.DataFrame:
+    """Return the same of all tables in long form, a row per score and group, for a file."""
+    rows: list[dict[str, Any]] = []
+    for name in results.tables:
+        if (found := clinical_scores(results, name)) is None:
+            continue
+        kept = {key: found[key] for key in ("method", "rate", "class", "prevalence")}
+        for group in ({"by": "all", "group": "", **found}, *found["groups"]):
+            n_other, n_class = group["n_subjects"]
+            about = {"table": name, **kept, "by": group["by"], "group": group["group"]}
+            about |= {"n_other": n_other, "n_class": n_class}
+            scores = [{"score": score, **ci} for score, ci in group["scores"].items()]
+            curve = [{"score": "net benefit", **at} for at in group.get("decision_curve", [])]
+            rows += [about | row for row in (*scores, *curve)]
+    return pd.DataFrame(rows).rename(columns={"mean": "value", "all": "acting_on_all"})

@@ -1,0 +1,98 @@
+"""Draw and describe what a clinic reads: sensitivity, predictive values, decision curve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from idfsmec.audit import audits_of
+from idfsmec.report import style
+from idfsmec.report.data import TableResults
+from idfsmec.report.style import PageFigure
+from idfsmec.report.text import listing, percent, share_with_ci
+
+TITLE = "Sensitivity, specificity, predictive values"
+#: What stands beside scores of a table whose audit is red.
+RED = "; acquisition separates the groups as well as the EEG does"
+#: Groups with fewer participants of a class are pointed out.
+_FEW = 10
+_SCORES = ("sensitivity", "specificity", "PPV", "NPV")
+
+
+def plot_decision_curve(clinical: Mapping[str, Any], note: str = "") -> Axes:
+    """Draw the net benefit of acting on predictions, on all participants and on none."""
+    ax = style.make_axes(None, 4.6, 4.2)
+    rows = pd.DataFrame(clinical["decision_curve"])
+    at = rows["threshold"]
+    ax.fill_between(at, rows["low"], rows["high"], color=style.EMPHASIS, alpha=0.14, linewidth=0)
+    ax.plot(at, rows["mean"], color=style.EMPHASIS, linewidth=2, label="model (95 % CI)")
+    ax.plot(at, rows["all"], color=style.MUTED, linestyle="--", label="act on all")
+    ax.axhline(0, color=style.MUTED, linewidth=1, linestyle=":", label="act on none")
+    top = 1.1 * max(rows["high"].max(), 0.05)
+    ax.set(xlim=(0, 1), ylim=(-0.3 * top, top), ylabel="net benefit",
+           xlabel=f"probability of {clinical['class']} to act on")  # fmt: skip
+    ax.legend(frameon=False, labelcolor=style.INK)
+    note = f"{note}\nprevalence {percent(clinical['prevalence'])}".strip()
+    return style.style_axes(ax, "Decision curve", note)
+
+
+def caption(clinical: Mapping[str, Any]) -> str:
+    """Explain a decision curve."""
+    return (
+        f"Net benefit of acting on participants from a probability of {clinical['class']} on, in "
+        "true positives per participant; 95 % CI."
+    )
+
+
+def score_table(
+    clinical: Mapping[str, Any], classes: Sequence[Any], counts: Sequence[int], red: str = ""
+) -> tuple[str, tuple[str, ...], list[list[str]]]:
+    """Return text, header and rows: all participants, so many per class, and groups of them."""
+    everyone = {"by": "all", "group": "", "n_subjects": counts, "scores": clinical["scores"]}
+    rows, few = [], []
+    for group in (everyone, *clinical["groups"]):
+        name = f"{group['by']} {group['group']}".strip()
+        if min(group["n_subjects"]) < _FEW:
+            few.append(name)
+        scores = [share_with_ci(group["scores"].get(score, {})) for score in _SCORES]
+        rows.append([name, " / ".join(map(str, group["n_subjects"])), *scores])
+    text = (
+        f"Predictions of {clinical['class']} on participants held out, with 95 % CI; predictive "
+        f"values for a prevalence of {percent(clinical['prevalence'])}{red}."
+    )
+    if few:
+        text += f" Fewer than {_FEW} participants of a class, do not rely on: {listing(few, 20)}."
+    return text, ("participants", " / ".join(map(str, classes)), *_SCORES), rows
+
+
+def summarise_clinical(table: TableResults) -> dict[str, Any] | None:
+    """Return title, text, header and rows of a benchmark's table; None where there is none."""
+    clinical = table.clinical
+    if clinical is None:
+        return None
+    audit = audits_of(table.results).get(table.name)
+    red = RED if audit is not None and audit.level == "red" else ""
+    given = clinical, clinical["classes"], clinical["n_subjects"], red
+    text, header, rows = score_table(*given)
+    removed = f", {percent(clinical['rate'])} of channels removed" if clinical["rate"] else ""
+    text = f"{table.label(clinical['method'])}{removed}. {text}"
+    return {"title": TITLE, "text": text, "header": header, "rows": rows}
+
+
+def decision_figures(table: TableResults) -> Iterator[PageFigure]:
+    """Net benefit against the probability from which on one acts, for two classes."""
+    clinical = table.clinical
+    if clinical is None:
+        return
+    curve = pd.DataFrame(clinical["decision_curve"])
+    above = curve.loc[curve["low"] > curve["all"].clip(lower=0), "threshold"]
+    where = f"at {len(above)} of {len(curve)} probabilities"
+    if len(above):
+        where += f", between {percent(above.min())} and {percent(above.max())}"
+    sentence = f"The 95 % CI lies above acting on all and on none {where}."
+    draw = partial(plot_decision_curve, clinical, table.note())
+    yield PageFigure("decision-curve", draw, caption(clinical), [sentence])
