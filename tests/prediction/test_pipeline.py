@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 from numpy.testing import assert_allclose, assert_array_equal
 
+from idfsmec import FeatureTable
 from idfsmec.evaluation import TunedMethod
-from idfsmec.prediction.pipeline import MissingMarks
+from idfsmec.prediction.pipeline import FoldSamples, MissingMarks, TableArrays
 
 
 def test_columns_that_go_missing_together_share_a_mark():
@@ -27,3 +28,17 @@ def test_a_kept_method_takes_wild_values_as_its_comparison_does():
     away = np.array([[8.0, 0.0], [1e6, 0.0]])
     far, farther = model.predict_proba(X.to_numpy().mean(axis=0) + away * X.to_numpy().std(axis=0))
     assert_allclose(far, farther)
+
+
+def test_prepared_folds_are_kept_for_the_next_method_while_they_fit_into_memory():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = pd.DataFrame(rng.normal(size=(60, 2)), columns=["F3__a", "F4__a"])
+    samples = TableArrays.of("table", FeatureTable(X, y, np.arange(60)))
+    fold = FoldSamples(samples, samples.take(np.arange(20)), samples)
+    fold.add_inner([(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))])
+    prepared = [part.prepare() for part in (fold, *fold.inner)]
+    again = [part.prepare() for part in (fold, *fold.inner)]
+    assert all(kept is before for kept, before in zip(again, prepared, strict=True))
+    # The selector and the classifier share their samples here: they count once.
+    assert prepared[0].nbytes == (60 + 20) * 2 * 8

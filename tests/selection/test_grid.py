@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
-from idfsmec.selection import RFS, rank_grid
+from idfsmec.selection import CDLSR, GRMOR, RFS, rank_grid
 from idfsmec.selection.base import CompleteSelector
 
 RNG = np.random.default_rng(4)
@@ -38,14 +38,35 @@ def test_without_folds_all_samples_are_fitted_and_the_selector_stays_as_it_is():
 
 
 def test_a_selector_that_does_it_in_one_go_is_asked_to():
+    asked = []
+
     class InOneGo(BaseEstimator):
         def rank_grid(self, X, y, settings, *, held_out=None, groups=None):
-            self.asked = (len(settings), len(held_out), groups)
+            asked.append((len(settings), len(held_out), groups))
             return "ranks"
 
-    selector = InOneGo()
-    assert rank_grid(selector, X, Y, SETTINGS, held_out=HELD_OUT, groups=Y) == "ranks"
-    assert selector.asked == (3, 2, Y)
+    assert rank_grid(InOneGo(), X, Y, SETTINGS, held_out=HELD_OUT, groups=Y) == "ranks"
+    assert asked == [(3, 2, Y)]
+
+
+@pytest.mark.parametrize(
+    ("selector", "settings"),
+    [
+        (GRMOR(), [{"lam": 1e-3}, {"lam": 1.0}, {"lam": 1e3}]),
+        (CDLSR(random_state=0), [{"n_features_to_select": k} for k in (1, 3, 6)]),
+        (GRMOR(), [{"lam": 1.0, "standardize": False}, {"lam": 2.0}]),
+        (CDLSR(random_state=0), [{"n_restarts": 2}, {"n_features_to_select": 2}]),
+    ],
+)
+@pytest.mark.parametrize("held_out", [None, HELD_OUT])
+def test_settings_that_share_work_rank_as_separate_fits(selector, settings, held_out):
+    found = rank_grid(selector, X, Y, settings, held_out=held_out)
+    for fold, left_out in enumerate([[]] if held_out is None else held_out):
+        kept = np.setdiff1d(np.arange(60), left_out)
+        for place, setting in enumerate(settings):
+            alone = clone(selector).set_params(**setting).fit(X[kept], Y[kept])
+            assert_array_equal(found[fold, place], alone.ranking_)
+    assert not hasattr(selector, "n_features_in_")
 
 
 class BySubjects(CompleteSelector):

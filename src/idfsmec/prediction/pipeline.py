@@ -199,6 +199,12 @@ class Prepared(NamedTuple):
     train: Floats
     test: Floats
 
+    @property
+    def nbytes(self) -> int:
+        """Memory; the selector and the classifier may have the same training samples."""
+        shared = self.selecting is self.train
+        return self.train.nbytes + self.test.nbytes + (0 if shared else self.selecting.nbytes)
+
 
 @dataclass(eq=False)
 class FoldSamples:
@@ -244,9 +250,10 @@ class FoldSamples:
         """Harmonize, scale and impute; what fits into memory is kept for the next method."""
         key = id(self), "" if imputer is None else imputer.identity
         if key not in self.kept:
-            n_rows = 2 * self.y_train.size + self.y_test.size
+            both = 1 if self.selecting is self.train else 2
+            n_rows = both * self.y_train.size + self.y_test.size
             left = KEPT_BYTES - 8 * self.train.channel_of.size * n_rows
-            while self.kept and left < sum(X.nbytes for kept in self.kept.values() for X in kept):
+            while self.kept and left < sum(kept.nbytes for kept in self.kept.values()):
                 self.kept.popitem()
             self.kept[key] = self._prepare(imputer)
         return self.kept[key]

@@ -247,7 +247,7 @@ def rank_grid(
     (2, 2, 4)
     """
     if callable(getattr(selector, "rank_grid", None)):
-        ranks = selector.rank_grid(X, y, settings, held_out=held_out, groups=groups)
+        ranks = clone(selector).rank_grid(X, y, settings, held_out=held_out, groups=groups)
         if ranks is not None:
             return ranks
     check_consistent_length(X, y, groups)

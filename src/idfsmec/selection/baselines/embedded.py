@@ -9,8 +9,9 @@ group lasso whole channels vanish.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -20,8 +21,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from idfsmec._validation import Constraints, integer, number
-from idfsmec.selection.base import CompleteSelector, count_features, regression_data
-from idfsmec.solver.solve import Options, solve_channels
+from idfsmec.selection.base import CompleteSelector, count_features, ranks, regression_data
+from idfsmec.solver.solve import ChannelFits, Options, solve_channels
 from idfsmec.solver.sums import table_sums
 from idfsmec.table.columns import channel_columns
 
@@ -241,25 +242,35 @@ class FSOR(CompleteSelector):
     max_iter: int = 10_000
 
     def _rank(self, X: Array, y: Indices) -> None:
-        one_fold = np.zeros((1, y.size), dtype=np.intp)
-        n_classes, columns = int(y.max()) + 1, [np.arange(X.shape[1])]
-        sums = table_sums(X, columns, y, one_fold, n_classes, n_folds=1)
-        options = Options(standardize=self.standardize, tol=self.tol, max_iter=self.max_iter)
-        solved = solve_channels([sums.moments()], [float(getattr(self, "lam", 0.0))], options)
+        solved = self._solve(X, y, [float(getattr(self, "lam", 0.0))])
         self.feature_weights_ = solved.feature_weights[0, 0]
         self.objective_ = float(solved.objectives[0, 0, 0])
         self.objective_history_ = np.minimum.accumulate(solved.history[:, 0])
         self.kkt_residual_ = float(solved.kkt_residuals[0, 0, 0])
         self.n_iter_ = int(solved.n_iter[0, 0, 0])
-        if self.kkt_residual_ > self.tol:
+        self._set_ranking(self.feature_weights_, _weights_order(solved, 0))
+
+    def _solve(self, X: Array, y: Indices, lams: list[float]) -> ChannelFits:
+        """Solve the problem of all features at every weight of redundancy."""
+        one_fold = np.zeros((1, y.size), dtype=np.intp)
+        n_classes, columns = int(y.max()) + 1, [np.arange(X.shape[1])]
+        sums = table_sums(X, columns, y, one_fold, n_classes, n_folds=1)
+        options = Options(standardize=self.standardize, tol=self.tol, max_iter=self.max_iter)
+        solved = solve_channels([sums.moments()], lams, options)
+        residual = float(solved.kkt_residuals.max())
+        if residual > self.tol:
             warnings.warn(
                 f"{type(self).__name__} did not reach tol={self.tol} in {self.max_iter} "
-                f"iterations (residual {self.kkt_residual_:.1e}). Raise max_iter or tol.",
+                f"iterations (residual {residual:.1e}). Raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        order = np.lexsort((-solved.gains[0, 0], -self.feature_weights_))
-        self._set_ranking(self.feature_weights_, order)
+        return solved
+
+
+def _weights_order(solved: ChannelFits, lam: int) -> Indices:
+    """Order features by weight; those without by what adding each alone would gain."""
+    return np.lexsort((-solved.gains[0, lam], -solved.feature_weights[0, lam]))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -300,6 +311,25 @@ kkt_residual_, n_iter_
     _parameter_constraints: ClassVar[Constraints] = {"lam": [number(0, closed="left")]}
 
     lam: float = 1.0
+
+    def rank_grid(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        settings: Sequence[Mapping[str, Any]],
+        *,
+        held_out: Sequence[Indices] | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Indices | None:
+        """Rank features with several weights of redundancy, which share products and start.
+
+        See :func:`idfsmec.selection.rank_grid`. None with other settings, or with folds.
+        """
+        if held_out is not None or any(set(setting) != {"lam"} for setting in settings):
+            return None
+        lams = [float(setting["lam"]) for setting in settings]
+        solved = self._solve(*self._check_input(X, y), lams)
+        return np.array([[ranks(_weights_order(solved, i)) for i in range(len(lams))]])
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -372,11 +402,35 @@ class CDLSR(CompleteSelector):
     n_jobs: int | None = None
 
     def _rank(self, X: Array, y: Indices) -> None:
-        Z, Y, constant = regression_data(X, y)
-        usable = np.flatnonzero(~constant)
-        Z = Z[:, usable]
-        A, B, y2 = Z.T @ Z, Z.T @ Y, float(np.sum(Y**2))
-        k = min(count_features(self.n_features_to_select, X.shape[1]), usable.size)
+        self._search(_Products.of(X, y))
+
+    def rank_grid(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        settings: Sequence[Mapping[str, Any]],
+        *,
+        held_out: Sequence[Indices] | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Indices | None:
+        """Rank features for several numbers of them, which share the products of features.
+
+        See :func:`idfsmec.selection.rank_grid`. None with other settings, or with folds.
+        """
+        counts = {"n_features_to_select"}
+        if held_out is not None or any(set(setting) != counts for setting in settings):
+            return None
+        products, rankings = _Products.of(*self._check_input(X, y)), []
+        for setting in settings:
+            self.set_params(**setting)
+            self._search(products)
+            rankings.append(self.ranking_)
+        return np.array([rankings])
+
+    def _search(self, products: _Products) -> None:
+        """Rank by the best of several starts."""
+        A, B, y2, usable, constant = products
+        k = min(count_features(self.n_features_to_select, constant.size), usable.size)
         rng = check_random_state(self.random_state)
         ends = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(_descend)(A, B, y2, start[:k], self.tol, self.max_iter)
@@ -388,14 +442,31 @@ class CDLSR(CompleteSelector):
         best = int(np.argmin(np.maximum(self.objectives_, _EXACT * y2)))
         self.objective_, self.n_iter_ = errors[best], n_iter[best]
         support = usable[supports[best]]
-        self.coef_ = np.zeros((X.shape[1], Y.shape[1]))
+        self.coef_ = np.zeros((constant.size, B.shape[1]))
         self.coef_[support] = rows[best]
-        others, gain = np.ones(X.shape[1], dtype=bool), np.zeros(X.shape[1])
+        others, gain = np.ones(constant.size, dtype=bool), np.zeros(constant.size)
         others[support] = False
         # The squared correlation with the residuals orders features as what adding each brings.
         gain[usable] = np.sum((A[:, supports[best]] @ rows[best] - B) ** 2, axis=1)
         norms = np.linalg.norm(self.coef_, axis=1)
         self._set_order(np.lexsort([-gain, -norms, others, constant]))
+
+
+class _Products(NamedTuple):
+    """Products of standardised features that vary, with each other and with the classes."""
+
+    A: Array
+    B: Array
+    y2: float  # of the centred classes with themselves
+    usable: Indices
+    constant: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, X: Array, y: Indices) -> _Products:
+        Z, Y, constant = regression_data(X, y)
+        usable = np.flatnonzero(~constant)
+        Z = Z[:, usable]
+        return cls(Z.T @ Z, Z.T @ Y, float(np.sum(Y**2)), usable, constant)
 
 
 def _descend(

@@ -188,36 +188,43 @@ class DiscreteFeatures:
     """
 
     def __init__(self, codes: Codes, y: Codes) -> None:
-        self._codes = np.ascontiguousarray(codes.T)
-        self._y = y
+        self._y, self._n_bins = y, int(codes.max()) + 1
+        # A number for each value of each feature.
+        self._values = np.ascontiguousarray(codes.T)
+        self._values += self._n_bins * np.arange(codes.shape[1])[:, None]
         counts = np.arange(y.size + 1)
         self._xlogx = counts * np.log(np.maximum(counts, 1))
-        self.entropy = self._joint_entropy(np.zeros_like(y))
+        self.entropy, with_classes = self._joint_entropies(np.zeros_like(y))
         self.class_entropy = float(np.log(y.size) - self._xlogx[np.bincount(y)].sum() / y.size)
-        self.relevance = self.entropy + self.class_entropy - self._joint_entropy(y)
+        self.relevance = self.entropy + self.class_entropy - with_classes
 
     def shared_with(self, chosen: int) -> Array:
         """Give I(f; s) for all features f and the chosen s."""
-        return self.entropy + self.entropy[chosen] - self._joint_entropy(self._codes[chosen])
+        return self.entropy + self.entropy[chosen] - self._joint_entropies(self._codes(chosen))[0]
 
     def joint_relevance(self, chosen: int) -> Array:
         """Give I(f, s; y) for all features f and the chosen s."""
-        pairs = self._joint_entropy(self._codes[chosen])
-        with_class = self._codes[chosen] * (self._y.max() + 1) + self._y
-        return pairs + self.class_entropy - self._joint_entropy(with_class)
+        pairs, with_classes = self._joint_entropies(self._codes(chosen))
+        return pairs + self.class_entropy - with_classes
 
-    def _joint_entropy(self, other: Codes) -> Array:
-        """Give H(f, other) for all features f, from counts of their joint values."""
-        width = (self._codes.max() + 1) * (other.max() + 1)
-        step = max(1, _COUNTED_TOGETHER // max(int(width), other.size))
-        entropies = []
-        for some in gen_batches(len(self._codes), step):
-            joint = self._codes[some] * (other.max() + 1) + other
-            joint += width * np.arange(len(joint))[:, None]
-            counts = np.bincount(joint.ravel(), minlength=width * len(joint))
-            sums = self._xlogx[counts].reshape(len(joint), -1).sum(axis=1)
-            entropies.append(np.log(other.size) - sums / other.size)
-        return np.concatenate(entropies)
+    def _codes(self, feature: int) -> Codes:
+        return self._values[feature] - self._n_bins * feature
+
+    def _joint_entropies(self, other: Codes) -> tuple[Array, Array]:
+        """Give H(f, other) and H(f, other, y) for all features f, from counts of joint values."""
+        shape = int(other.max()) + 1, int(self._y.max()) + 1
+        cell = np.ravel_multi_index((other, self._y), shape)
+        step = max(1, _COUNTED_TOGETHER // max(np.prod(shape) * self._n_bins, other.size))
+        sums = []
+        for some in gen_batches(len(self._values), step):
+            n_values = self._n_bins * (some.stop - some.start)
+            joint = self._values[some] + (cell * n_values - self._n_bins * some.start)
+            counts = np.bincount(joint.ravel(), minlength=np.prod(shape) * n_values)
+            counts = counts.reshape(*shape, -1, self._n_bins)
+            pairs = self._xlogx[counts.sum(axis=1)].sum(axis=(0, 2))
+            sums.append([pairs, self._xlogx[counts].sum(axis=(0, 1, 3))])
+        of_pairs, with_classes = np.log(other.size) - np.concatenate(sums, axis=1) / other.size
+        return of_pairs, with_classes
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
