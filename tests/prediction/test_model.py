@@ -145,7 +145,7 @@ def test_types_that_are_not_listed_are_refused_by_name(monkeypatch, tmp_path, co
     path = tmp_path / "model.skops"
     own = f"{Bystander.__module__}.Bystander"
     with monkeypatch.context() as lenient:
-        lenient.setattr("idfsmec.prediction.model_files.TRUSTED_TYPES", (*TRUSTED_TYPES, own))
+        lenient.setattr("idfsmec.prediction.model.TRUSTED_TYPES", (*TRUSTED_TYPES, own))
         save_model(fit_model(cohort_table, Bystander()), path)
     with pytest.raises(InputError, match=r"model\.skops: refused, .*test_model\.Bystander"):
         load_model(path)

@@ -55,7 +55,7 @@ def train(
     from idfsmec.evaluation import train_model
     from idfsmec.prediction import save_model
     from idfsmec.prediction.methods import find_methods
-    from idfsmec.prediction.model_files import check_model_path
+    from idfsmec.prediction.model import check_model_path
     from idfsmec.report.cards import card_paths, write_model_card
     from idfsmec.table import FeatureTable
 

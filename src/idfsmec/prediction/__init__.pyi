@@ -11,8 +11,7 @@ from .methods import (
     register_imputer,
     register_method,
 )
-from .model import Model, fit_model
-from .model_files import TRUSTED_TYPES, load_model, save_model
+from .model import TRUSTED_TYPES, Model, fit_model, load_model, save_model
 from .subjects import extract_subjects, predict_subjects
 
 __all__ = [

@@ -1,31 +1,76 @@
-"""Models: a fitted classifier with what is needed to use it on new subjects."""
+"""Models: a fitted classifier with what is needed to use it on new subjects, and its file.
+
+A file is a ZIP archive written by skops, without pickle. Only the types of a list are read back,
+and what is read is tried before it is used.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 import platform
+import time
+import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
+from idfsmec._files import replacing
 from idfsmec._version import __version__
-from idfsmec.errors import InputError
+from idfsmec.errors import ExistingFileError, InputError
 from idfsmec.prediction.harmonizer import SiteHarmonizer, harmonize_sites, learn_sites
 from idfsmec.prediction.imputer import ChannelImputer
 from idfsmec.prediction.linear import IDFSMECClassifier
 from idfsmec.prediction.pipeline import fit_with_groups
-from idfsmec.prediction.unusual import learn_reference
+from idfsmec.prediction.subjects import learn_reference, predict_subjects
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import split_column
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "mne", "skops")
 # Entries of a table's ``info`` that name subjects or files stay out of the model.
 _PERSONAL = ("recordings", "names_in_files", "parts")
+# Raised when earlier files can no longer be read.
+_FORMAT_VERSION = 4
+#: Types that a model file may hold, besides those that skops itself trusts: plain containers,
+#: NumPy's arrays, scikit-learn's estimators. Whatever else a file names is refused.
+TRUSTED_TYPES = (
+    "idfsmec.prediction.linear.IDFSMECClassifier",
+    "idfsmec.prediction.linear.View",
+    "idfsmec.prediction.harmonizer.SiteHarmonizer",
+    "idfsmec.prediction.imputer.ChannelImputer",
+    "idfsmec.prediction.imputer.FactorModel",
+    "idfsmec.prediction.pipeline.FittedMethod",
+    "idfsmec.prediction.pipeline.MissingMarks",
+    "idfsmec.prediction.pipeline.Preparation",
+    "idfsmec.prediction.sanity.Boosting",
+    "idfsmec.prediction.sanity.RidgeByCost",
+    "idfsmec.solver.scaling.Scaling",
+    "numpy.dtype",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.feature_selection._univariate_selection.chi2",
+    "sklearn.feature_selection._univariate_selection.f_classif",
+)
+_ABOUT = "idfsmec.json"
+_MOST_BYTES = 2**31  # unpacked; no model is as large
+# What of a model is written as JSON, in readable form.
+_DESCRIBED = ("columns", "settings", "data", "reference", "protocol", "performance", "versions")
+_ABOUT_FIELDS = (*_DESCRIBED, "created", "audit")
+# Entries that cards and pages show.
+_NEEDED = {
+    "data": {"n_subjects", "n_samples", "subjects", "share_missing"},
+    "protocol": {"n_splits", "n_repeats", "seed"},
+    "audit": {"level", "title", "verdict"},
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,7 +88,7 @@ class Model:
     settings: Mapping[str, Any] = field(default_factory=dict)
     # Numbers of subjects and samples it was fitted on, and what was missing.
     data: Mapping[str, Any] = field(default_factory=dict)
-    # Where the training subjects lie: see :mod:`idfsmec.prediction.unusual`.
+    # Where the training subjects lie: see :func:`learn_reference`.
     reference: Mapping[str, Any] = field(default_factory=dict)
     # How it was evaluated, and the outcome; empty if it was not.
     protocol: Mapping[str, Any] = field(default_factory=dict)
@@ -185,3 +230,198 @@ def _describe(table: FeatureTable) -> dict[str, Any]:
         "share_missing": float(1.0 - observed.to_numpy().mean()),
         "conditions": table.conditions,
     }
+
+
+def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
+    """Write a model to a file, without pickle.
+
+    The file is written by :mod:`skops.io`, a ZIP archive of arrays and a description of how they
+    belong together; ``idfsmec.json`` in it has the rest in readable form.
+
+    Parameters
+    ----------
+    model : Model
+    path : path-like
+        Ends in ``.skops``.
+    overwrite : bool
+        Whether to replace an existing file.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    ExistingFileError
+    InputError
+        The name ends otherwise, or the estimator has parts that :func:`load_model` would refuse.
+    """
+    from skops import io as skops_io
+
+    path = check_model_path(path, overwrite=overwrite)
+    parts = {"estimator": model.estimator, "imputer": model.imputer}
+    if model.harmonizer is not None:
+        parts["harmonizer"] = model.harmonizer
+    content = skops_io.dumps(parts, compression=zipfile.ZIP_DEFLATED)
+    if foreign := _foreign_types(content):
+        raise InputError(
+            f"{path}: a model file cannot hold {', '.join(foreign)}: it would not be trusted when "
+            "it is read. Use parts of scikit-learn and idfsmec."
+        )
+    about = {"format": _FORMAT_VERSION, "idfsmec": __version__, "classes": model.classes}
+    about |= {name: getattr(model, name) for name in _ABOUT_FIELDS}
+    about["checksum"] = _checksum(content, about)
+    with replacing(path) as (beside,):
+        beside.write_bytes(content)
+        with zipfile.ZipFile(beside, "a", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(_ABOUT, json.dumps(about, indent=1, allow_nan=False))
+    return path
+
+
+def check_model_path(path: str | PathLike[str], *, overwrite: bool = False) -> Path:
+    """Refuse a file that :func:`save_model` could not write, before the work."""
+    path = Path(path)
+    if path.suffix.lower() != ".skops":
+        raise InputError(f"{path}: a model's name ends in .skops.")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; give the name of a file.")
+    if path.exists() and not overwrite:
+        raise ExistingFileError(path)
+    if (year := time.localtime().tm_year) < 1980:
+        raise InputError(
+            f"{path}: a model file cannot be dated {year}, before 1980; set the computer's clock."
+        )
+    return path
+
+
+def load_model(path: str | PathLike[str]) -> Model:
+    """Read a model that :func:`save_model` wrote.
+
+    Nothing in the file is run, and only :data:`TRUSTED_TYPES` and what skops trusts is made from
+    it, whoever wrote it. The checksum detects damage, not malice: use only models from a source
+    you trust.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    InputError
+        It is no model, is damaged, comes from another version, or names other types.
+    """
+    from skops import io as skops_io
+
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such model file.")
+    content = path.read_bytes()
+    try:
+        about = _read_about(path, content)
+        if foreign := _foreign_types(content):
+            raise InputError(
+                f"{path}: refused, for it holds {', '.join(foreign)}, which no model of idfsmec "
+                "does. Use only models from a source you trust."
+            )
+        parts = skops_io.loads(content, trusted=list(TRUSTED_TYPES))
+        _check_description(about)
+        described = {name: about[name] for name in _ABOUT_FIELDS}
+        model = Model(**{"harmonizer": None, **parts, **described})
+        model = replace(model, columns=tuple(model.columns))
+        if model.classes != about["classes"]:
+            raise ValueError("its classes are not those of its description")
+        _try(model)
+    except Exception as error:  # whatever a changed description leads to
+        if isinstance(error, InputError) and str(error).startswith(str(path)):
+            raise
+        raise InputError(f"{path}: the model file is damaged ({_line(error)}).") from error
+    return model
+
+
+def _read_about(path: Path, content: bytes) -> dict[str, Any]:
+    """Read the description without making anything, and refuse what cannot be used."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if sum(member.file_size for member in archive.infolist()) > _MOST_BYTES:
+                raise InputError(f"{path}: the model file is too large to be one.")
+            if len(set(archive.namelist())) < len(archive.namelist()):
+                raise InputError(f"{path}: the model file has two entries of one name.")
+            about = json.loads(archive.read(_ABOUT))
+        made_with, number = str(about["idfsmec"]), about["format"]
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{path}: this is no model file of idfsmec ({_line(error)}).") from error
+    if number != _FORMAT_VERSION or made_with.split(".")[:2] != __version__.split(".")[:2]:
+        raise InputError(
+            f"{path}: the model was made by idfsmec {made_with}, this is {__version__} (model "
+            f"format {number} and {_FORMAT_VERSION}). Train it again, or use that version."
+        )
+    if about.pop("checksum") != _checksum(content, about):
+        raise InputError(
+            f"{path}: the model file was changed or damaged (its checksum does not fit). Copy it "
+            "again from where it came."
+        )
+    return dict(about)
+
+
+def _foreign_types(content: bytes) -> list[str]:
+    from skops import io as skops_io
+
+    return sorted(set(skops_io.get_untrusted_types(data=content)) - set(TRUSTED_TYPES))
+
+
+def _check_description(about: Mapping[str, Any]) -> None:
+    """Refuse a description that lacks what cards and pages show, or has nothing in its place."""
+    for name in _ABOUT_FIELDS:
+        kind = {"columns": list, "created": str}.get(name, dict)
+        if not isinstance(about[name], kind):
+            raise TypeError(f"{name} is {about[name]!r}")
+        if name != "settings":
+            _refuse_null(name, about[name])
+    for name in ("columns", "classes"):
+        if len(set(about[name])) < len(about[name]):
+            raise ValueError(f"{name} has an entry twice")
+    for name, keys in _NEEDED.items():
+        if (absent := keys - set(about[name])) and (about[name] or name == "data"):
+            raise KeyError(f"{name} has no {sorted(absent)[0]}")
+
+
+def _refuse_null(name: str, value: Any) -> None:
+    if value is None:
+        raise ValueError(f"{name} is null")
+    nested = dict(enumerate(value)) if isinstance(value, list) else value
+    for key, part in nested.items() if isinstance(nested, dict) else ():
+        _refuse_null(f"{name}: {key}", part)
+
+
+def _try(model: Model) -> None:
+    """Predict the mean of the training data, at each known site: numbers must come out."""
+    sites = None if model.harmonizer is None else pd.Series(model.harmonizer.sites_)
+    n = 1 if sites is None else len(sites)
+    values = np.tile(np.nan_to_num(model.imputer.mean_, nan=np.inf), (n, 1))
+    X, names = pd.DataFrame(values, columns=list(model.columns)), pd.Series(range(n)).astype(str)
+    probe = FeatureTable(X, names, names, sites=sites)
+    for subject in predict_subjects(model, probe, allow_unusual=True).subjects:
+        numbers = [subject.distance, *subject.probabilities.values(), *subject.votes.values()]
+        if not np.isfinite(numbers).all():
+            raise ValueError("it gives no numbers")
+
+
+def _checksum(content: bytes, about: Mapping[str, Any]) -> str:
+    """Hash the members of the archive, in any order and however packed, and the description."""
+    digest = hashlib.sha256()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for name in sorted(set(archive.namelist()) - {_ABOUT}):
+            digest.update(f"{name}\n".encode())
+            digest.update(hashlib.sha256(archive.read(name)).digest())
+    digest.update(json.dumps(about, sort_keys=True, allow_nan=False).encode())
+    return digest.hexdigest()
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__

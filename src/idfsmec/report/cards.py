@@ -13,9 +13,8 @@ from matplotlib.axes import Axes
 from idfsmec._files import replacing
 from idfsmec.audit.verdict import NOT_AUDITED
 from idfsmec.prediction import Model
-from idfsmec.prediction.model_files import file_checksum
-from idfsmec.prediction.subjects import Predictions, SubjectPrediction
-from idfsmec.prediction.unusual import USUAL_SHARE
+from idfsmec.prediction.subjects import USUAL_SHARE, Predictions, SubjectPrediction
+from idfsmec.recordings.recording import hash_file
 from idfsmec.report import clinic, style
 from idfsmec.report.text import (
     capitalise,
@@ -150,7 +149,7 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
         "channels": _bars(measured.get("channels", {})),
         "features": [{"name": column_label(name)} for name in measured.get("features", {})],
         "tables": _tables(model) if metrics else [],
-        "facts": [*_model_facts(model), ("file", f"{path.name}, SHA-256 {file_checksum(path)}")],
+        "facts": [*_model_facts(model), ("file", f"{path.name}, SHA-256 {hash_file(path)}")],
         "versions": list(model.versions.items()),
     }
 
