@@ -7,17 +7,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import TransformerMixin
 from sklearn.decomposition import PCA
-from sklearn.utils import Tags
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from idfsmec._validation import CheckedEstimator, Constraints, checks_parameters, integer
+from idfsmec._validation import Constraints, checks_parameters, integer
+from idfsmec.prediction.imputer import IncompleteTransformer
 from idfsmec.table.columns import channel_columns, join_column
 
 
 @dataclass(eq=False, repr=False)
-class ChannelPCA(TransformerMixin, CheckedEstimator):
+class ChannelPCA(IncompleteTransformer):
     """Reduce the columns of each channel to their first principal components.
 
     For embeddings of a pretrained model, which have hundreds of columns per channel. Components
@@ -62,11 +61,6 @@ class ChannelPCA(TransformerMixin, CheckedEstimator):
     _: KW_ONLY
     n_components: int = 16
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
     @checks_parameters
     def fit(self, X: Any, y: object = None) -> Self:
         """Learn the components of each channel.
@@ -81,7 +75,7 @@ class ChannelPCA(TransformerMixin, CheckedEstimator):
         -------
         self : ChannelPCA
         """
-        values = self._check_samples(X, reset=True)
+        values = self._check_samples(X, reset=True, fewest=2)
         names = getattr(self, "feature_names_in_", None)
         self.channel_names_, self._columns = channel_columns(self.channels, values.shape[1], names)
         self.components_: list[PCA | None] = []
@@ -114,8 +108,3 @@ class ChannelPCA(TransformerMixin, CheckedEstimator):
         counts = [(name, 0 if pca is None else pca.n_components_) for name, pca in pairs]
         columns = [join_column(name, f"pc{k + 1}") for name, n in counts for k in range(n)]
         return np.array(columns, dtype=object)
-
-    def _check_samples(self, X: ArrayLike, reset: bool = False) -> NDArray[np.float64]:
-        how: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
-        fewest = 2 if reset else 1
-        return np.asarray(validate_data(self, X, reset=reset, ensure_min_samples=fewest, **how))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,18 +34,16 @@ Mask = NDArray[np.bool_]
 
 
 class IncompleteTransformer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
-    """A transformer that takes NaN and gives as many columns as it takes."""
+    """A transformer that takes NaN, and gives as many columns unless it names others."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
 
-    def _check_samples(self, X: ArrayLike, reset: bool = False) -> Array:
-        checked = validate_data(
-            self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset
-        )
-        return np.asarray(checked)
+    def _check_samples(self, X: ArrayLike, reset: bool = False, fewest: int = 1) -> Array:
+        how: Any = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "reset": reset}
+        return np.asarray(validate_data(self, X, ensure_min_samples=fewest, **how))
 
 
 @dataclass(eq=False, repr=False)
