@@ -170,7 +170,7 @@ def test_a_file_of_another_version_is_refused(model_file):
     with pytest.raises(InputError, match=r"made by idfsmec 9\.2\.1, this is"):
         load_model(model_file)
     change_about(model_file, idfsmec=__version__, format=1)
-    with pytest.raises(InputError, match=r"format 1 and 4\)\. Train it again"):
+    with pytest.raises(InputError, match=r"format 1 and 5\)\. Train it again"):
         load_model(model_file)
 
 

@@ -88,7 +88,6 @@ class ChannelPCA(IncompleteTransformer):
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the components of each channel, NaN where the channel is missing."""
-        check_is_fitted(self, "components_")
         values = self._check_samples(X)
         parts = [np.empty((len(values), 0))]
         for own, pca in zip(self._columns, self.components_, strict=True):

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 
 from idfsmec._validation import Constraints, StrOptions, checks_parameters, integer
 from idfsmec.errors import ArgumentError, InputError
@@ -209,7 +209,6 @@ class SiteHarmonizer(IncompleteTransformer):
         ndarray of shape (n_samples, n_features)
             NaN where `X` is NaN.
         """
-        check_is_fitted(self)
         values, names, numbers = self._check(X, sites, covariates)
         if numbers.shape[1] != len(self.coef_):
             raise ArgumentError(

@@ -7,7 +7,7 @@ incomplete samples. The classifier and the regressor stand on it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -42,6 +42,8 @@ class IncompleteTransformer(OneToOneFeatureMixin, TransformerMixin, CheckedEstim
         return tags
 
     def _check_samples(self, X: ArrayLike, reset: bool = False, fewest: int = 1) -> Array:
+        if not reset:
+            check_is_fitted(self)
         how: Any = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "reset": reset}
         return np.asarray(validate_data(self, X, ensure_min_samples=fewest, **how))
 
@@ -142,24 +144,16 @@ class ChannelImputer(IncompleteTransformer):
         names, channels = getattr(self, "feature_names_in_", None), self.channels
         if channels is None and (names is None or not all(SEPARATOR in name for name in names)):
             channels = np.arange(checked.shape[1])
-        self.channel_names_, self._columns = channel_columns(channels, checked.shape[1], names)
-        self._scaling = Scaling.learn(checked)
-        self.mean_ = self._scaling.mean
-        self.scale_ = np.where(self._scaling.constant, 0.0, self._scaling.unit)
-        values, observed = standardise_channels(checked, self._columns, self._scaling)
+        self.channel_names_, columns = channel_columns(channels, checked.shape[1], names)
         with one_blas_thread():
             how = self.n_factors, self.ridge, self.min_noise, self.max_iter
-            codes = channel_codes(self._columns)
-            self.model_ = FactorModel.learn(values, observed, codes, *how)
+            self.model_ = FactorModel.learn(checked, columns, *how)
+        scaling = self.model_.scaling
+        self.mean_ = scaling.mean
+        self.scale_ = np.where(scaling.constant, 0.0, scaling.unit)
         self.n_factors_ = self.model_.loadings.shape[1]
         self.n_iter_ = int(self.max_iter)
         return self
-
-    def _standardise(self, X: ArrayLike) -> tuple[Array, Array, Mask]:
-        """Give samples as they are, as the model takes them, and which channels they have."""
-        check_is_fitted(self, "model_")
-        checked = self._check_samples(X)
-        return (checked, *standardise_channels(checked, self._columns, self._scaling))
 
     def transform(self, X: ArrayLike) -> Array:
         """Replace NaN by its expectation; observed values stay as they are.
@@ -172,61 +166,51 @@ class ChannelImputer(IncompleteTransformer):
         -------
         ndarray of shape (n_samples, n_features)
         """
-        checked, values, observed = self._standardise(X)
+        checked = self._check_samples(X)
+        values, observed = self.model_.standardise(checked)
         loadings = self.model_.loadings * self.scale_[:, None]
         factors = self.model_.posterior(values, observed)[0]
-        imputed = np.matmul(
-            factors, loadings.T, out=values
-        )  # a table may be large: no more copies
+        # A table may be large: no more copies.
+        imputed = np.matmul(factors, loadings.T, out=values)
         imputed += self.mean_
         np.copyto(imputed, checked, where=~np.isnan(checked))
         return imputed
 
     def factors(self, X: ArrayLike) -> Array:
         """Posterior means of every sample's factors: ``(n_samples, n_factors_)``."""
-        _, values, observed = self._standardise(X)
+        values, observed = self.model_.standardise(self._check_samples(X))
         return self.model_.posterior(values, observed)[0]
-
-
-def standardise_channels(
-    X: Array, columns: Sequence[Indices], scaling: Scaling, usable: Mask | bool = True
-) -> tuple[Array, Mask]:
-    """Standardise samples, 0 where the channel is missing; say who has which channel.
-
-    Channels that are not usable count as missing. No value is more than 6 units away.
-    """
-    observed = observed_channels(X, columns) & usable
-    values = scaling.apply(X)
-    values[~observed[:, channel_codes(columns)]] = 0.0
-    return np.clip(values, -FAR, FAR, out=values), observed
 
 
 @dataclass(frozen=True)
 class FactorModel:
     """Standardised features as loadings times factors plus a noise of their own."""
 
+    columns: Sequence[Indices]  # of each channel
+    scaling: Scaling
     loadings: Array  # (n_features, n_factors), of independent factors of variance 1
     noise: Array  # (n_features,), variance that the factors do not explain
-    channel: Indices  # (n_features,), number of the channel
+    usable: Mask | bool = True  # channels that carry information; the others count as missing
 
     @classmethod
     def learn(
         cls,
-        values: Array,
-        observed: Mask,
-        channel: Indices,
+        X: Array,
+        columns: Sequence[Indices],
         n_factors: int,
         ridge: float,
         min_noise: float,
         n_rounds: int,
     ) -> FactorModel:
-        """Learn by expectation-maximisation from what :func:`standardise_channels` gives."""
-        n, n_features = values.shape
+        """Learn by expectation-maximisation."""
+        n, n_features = X.shape
+        model = cls(columns, Scaling.learn(X), np.empty((n_features, 0)), np.full(n_features, 0.5))
+        values, observed = model.standardise(X)
+        channel = channel_codes(columns)
         squares = np.einsum("nd,nd->d", values, values)
         counts = observed.sum(axis=0)[channel]
         n_factors = min(n_factors, n // 2, int(np.count_nonzero(squares)) // 2)
-        start = _leading_directions(values, observed, n_factors)
-        model = cls(start, np.full(n_features, 0.5), channel)
+        model = replace(model, loadings=_leading_directions(values, observed, n_factors))
         weights = observed.T.astype(np.float64)
         for _ in range(n_rounds):
             means, covariances = model.posterior(values, observed)
@@ -241,8 +225,18 @@ class FactorModel:
             loadings = np.asarray(np.linalg.solve(system, toward[:, :, None])[:, :, 0], np.float64)
             left = squares - np.einsum("dq,dq->d", toward + penalty[:, None] * loadings, loadings)
             noise = np.divide(left, counts, out=np.ones(n_features), where=counts > 0)
-            model = cls(loadings, np.maximum(noise, min_noise), channel)
+            model = replace(model, loadings=loadings, noise=np.maximum(noise, min_noise))
         return model
+
+    def standardise(self, X: Array) -> tuple[Array, Mask]:
+        """Standardise samples, 0 where the channel is missing; say who has which channel.
+
+        No value is more than 6 units away.
+        """
+        observed = observed_channels(X, self.columns) & self.usable
+        values = self.scaling.apply(X)
+        values[~observed[:, channel_codes(self.columns)]] = 0.0
+        return np.clip(values, -FAR, FAR, out=values), observed
 
     def posterior(self, values: Array, observed: Mask) -> tuple[Array, Array]:
         """Mean (n, q) and covariance (n, q, q) of every sample's factors, given its channels."""
@@ -259,16 +253,15 @@ class FactorModel:
         covariances = np.asarray(np.linalg.inv(precision), np.float64)[pattern]
         return np.einsum("nqr,nr->nq", covariances, values @ weights), covariances
 
-    def impute(self, values: Array, observed: Mask) -> Array:
-        """Replace the features of missing channels by their expectation."""
+    def impute(self, X: Array) -> Array:
+        """Standardise samples; replace the features of missing channels by their expectation."""
+        values, observed = self.standardise(X)
         expected = self.posterior(values, observed)[0] @ self.loadings.T
-        return np.where(observed[:, self.channel], values, expected)
+        return np.where(observed[:, channel_codes(self.columns)], values, expected)
 
     def per_channel(self, per_feature: Array) -> Array:
         """Sum the rows of features over each channel's features."""
-        order = np.argsort(self.channel, kind="stable")
-        first = np.searchsorted(self.channel[order], np.arange(self.channel.max() + 1))
-        return np.asarray(np.add.reduceat(per_feature[order], first, axis=0))
+        return np.stack([per_feature[own].sum(axis=0) for own in self.columns])
 
 
 def _leading_directions(values: Array, observed: Mask, n_factors: int) -> Array:

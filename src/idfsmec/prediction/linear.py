@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -34,7 +34,7 @@ from idfsmec._validation import (
     number,
     warn_without_groups,
 )
-from idfsmec.prediction.imputer import ChannelImputer, FactorModel, standardise_channels
+from idfsmec.prediction.imputer import ChannelImputer, FactorModel
 from idfsmec.selection.base import RankingSelector
 from idfsmec.selection.idfsmec import ChannelEstimator, ChannelTable, Fits
 from idfsmec.solver.scaling import Scaling, is_constant
@@ -57,84 +57,73 @@ _TEMPERATURE = 0.05
 _SLOPE, _SLOPES = 2.0, (0.1, 20.0)
 
 
-@dataclass(frozen=True)
-class View:
-    """Samples as the linear model sees them, learned from a training part."""
+def _candidates(
+    factors: FactorModel,
+    trust: Array,
+    X: Array,
+    targets: Array,
+    weights: Array,
+    alphas: Sequence[float],
+) -> Array:
+    """Coefficients (n_candidates, D, c) for every share of the factors and every penalty.
 
-    columns: Sequence[Indices]  # of each channel
-    usable: Mask  # channels that carry information; the others count as missing
-    scaling: Scaling  # where each feature is neutral, and its unit
-    factors: FactorModel
-    trust: Array  # how freely each feature may be used; 0 for those that carry nothing
+    The factors' means are linear in an imputed sample, so a model of them and of the features
+    is one of the features, with another penalty. One decomposition serves all.
+    """
+    Z, root = factors.impute(X), np.sqrt(weights)[:, None]
+    Z = (Z - np.average(Z, axis=0, weights=weights)) * root
+    targets = (targets - np.average(targets, axis=0, weights=weights)) * root
+    q, precise = factors.loadings.shape[1], factors.loadings / factors.noise[:, None]
+    to_factors = precise @ np.linalg.inv(np.eye(q) + factors.loadings.T @ precise)
+    left, stretch, right = _thin_svd(Z * trust)
+    means, toward = left.T @ (Z @ to_factors), left.T @ targets
+    own, common = np.sum(stretch**2), np.sum(means**2)
+    coefs = []
+    for share in _SHARES:
+        b = share * weights.sum() / common if common > 0 else 0.0
+        a = (1 - share * (b > 0)) * weights.sum() / own if own > 0 else 0.0
+        for alpha in alphas:
+            shrink = 1 / (a * stretch**2 + alpha)[:, None]
+            inner = np.eye(q) + b * means.T @ (shrink * means)
+            turn = np.linalg.solve(inner, b * means.T @ (shrink * toward))
+            weighed = shrink * (toward - means @ turn)
+            by_feature = a * trust[:, None] * (right.T @ (stretch[:, None] * weighed))
+            coefs.append(by_feature + b * to_factors @ (means.T @ weighed))
+    return np.array(coefs)
 
-    def _standardise(self, X: Array) -> tuple[Array, Mask]:
-        """Distance from the neutral point, 0 where missing; which channels samples have."""
-        return standardise_channels(X, self.columns, self.scaling, self.usable)
 
-    def impute(self, X: Array) -> Array:
-        """Distance of every feature from the neutral point, expected where it is missing."""
-        return self.factors.impute(*self._standardise(X))
+def _decide(factors: FactorModel, X: Array, coef: Array) -> tuple[Array, Array]:
+    """Decisions (n, c), and their variance because of what is missing."""
+    _, observed, covariances, toward = _of_missing(factors, X, coef)
+    noise = ~observed @ factors.per_channel(coef**2 * factors.noise[:, None])
+    common = np.einsum("ncq,nqr,ncr->nc", toward, covariances, toward, optimize=True)
+    return factors.impute(X) @ coef, noise + common
 
-    def candidates(
-        self, X: Array, targets: Array, weights: Array, alphas: Sequence[float]
-    ) -> Array:
-        """Coefficients (n_candidates, D, c) for every share of the factors and every penalty.
 
-        The factors' means are linear in an imputed sample, so a model of them and of the features
-        is one of the features, with another penalty. One decomposition serves all.
-        """
-        Z, root = self.impute(X), np.sqrt(weights)[:, None]
-        Z = (Z - np.average(Z, axis=0, weights=weights)) * root
-        targets = (targets - np.average(targets, axis=0, weights=weights)) * root
-        model, q = self.factors, self.factors.loadings.shape[1]
-        precise = model.loadings / model.noise[:, None]
-        to_factors = precise @ np.linalg.inv(np.eye(q) + model.loadings.T @ precise)
-        left, stretch, right = _thin_svd(Z * self.trust)
-        means, toward = left.T @ (Z @ to_factors), left.T @ targets
-        own, common = np.sum(stretch**2), np.sum(means**2)
-        coefs = []
-        for share in _SHARES:
-            b = share * weights.sum() / common if common > 0 else 0.0
-            a = (1 - share * (b > 0)) * weights.sum() / own if own > 0 else 0.0
-            for alpha in alphas:
-                shrink = 1 / (a * stretch**2 + alpha)[:, None]
-                inner = np.eye(q) + b * means.T @ (shrink * means)
-                turn = np.linalg.solve(inner, b * means.T @ (shrink * toward))
-                weighed = shrink * (toward - means @ turn)
-                by_feature = a * self.trust[:, None] * (right.T @ (stretch[:, None] * weighed))
-                coefs.append(by_feature + b * to_factors @ (means.T @ weighed))
-        return np.array(coefs)
+def _votes(factors: FactorModel, X: Array, coef: Array) -> Array:
+    """Part of each channel in the decision: (n, n_channels, c); NaN where it is missing.
 
-    def decide(self, X: Array, coef: Array) -> tuple[Array, Array]:
-        """Decisions (n, c), and their variance because of what is missing."""
-        values, observed, covariances, toward = self._of_missing(X, coef)
-        noise = ~observed @ self.factors.per_channel(coef**2 * self.factors.noise[:, None])
-        common = np.einsum("ncq,nqr,ncr->nc", toward, covariances, toward, optimize=True)
-        return self.factors.impute(values, observed) @ coef, noise + common
+    A channel speaks for itself and for what is expected of missing channels because of it.
+    """
+    values, _, covariances, toward = _of_missing(factors, X, coef)
+    parts = np.hstack([coef, factors.loadings / factors.noise[:, None]])
+    per_channel = np.stack([values[:, own] @ parts[own] for own in factors.columns], axis=1)
+    votes, evidence = np.split(per_channel, [coef.shape[1]], axis=2)
+    votes = votes + np.einsum("ncq,nqr,nvr->nvc", toward, covariances, evidence, optimize=True)
+    votes[~observed_channels(X, factors.columns)] = np.nan
+    return np.asarray(votes)
 
-    def votes(self, X: Array, coef: Array) -> Array:
-        """Part of each channel in the decision: (n, n_channels, c); NaN where it is missing.
 
-        A channel speaks for itself and for what is expected of missing channels because of it.
-        """
-        values, _, covariances, toward = self._of_missing(X, coef)
-        parts = np.hstack([coef, self.factors.loadings / self.factors.noise[:, None]])
-        per_channel = np.stack([values[:, own] @ parts[own] for own in self.columns], axis=1)
-        votes, evidence = np.split(per_channel, [coef.shape[1]], axis=2)
-        votes = votes + np.einsum("ncq,nqr,nvr->nvc", toward, covariances, evidence, optimize=True)
-        votes[~observed_channels(X, self.columns)] = np.nan
-        return np.asarray(votes)
+def _of_missing(factors: FactorModel, X: Array, coef: Array) -> tuple[Array, Mask, Array, Array]:
+    """Standardised samples, their channels, the covariances of their factors (n, q, q).
 
-    def _of_missing(self, X: Array, coef: Array) -> tuple[Array, Mask, Array, Array]:
-        """Standardised samples, their channels, the covariances of their factors (n, q, q).
-
-        And how the decision on missing channels depends on the factors (n, c, q).
-        """
-        values, observed = self._standardise(X)
-        _, covariances = self.factors.posterior(values, observed)
-        products = (coef[:, :, None] * self.factors.loadings[:, None, :]).reshape(len(coef), -1)
-        toward = ~observed @ self.factors.per_channel(products)
-        return values, observed, covariances, toward.reshape(len(X), coef.shape[1], -1)
+    And how the decision on missing channels depends on the factors (n, c, q).
+    """
+    values, observed = factors.standardise(X)
+    _, covariances = factors.posterior(values, observed)
+    products = (coef[:, :, None] * factors.loadings[:, None, :]).reshape(len(coef), -1)
+    toward = ~observed @ factors.per_channel(products)
+    return values, observed, covariances, toward.reshape(len(X), coef.shape[1], -1)
 
 
 def _thin_svd(A: Array) -> tuple[Array, Array, Array]:
@@ -209,7 +198,7 @@ class ImputedLinear(ChannelEstimator):
         targets: Array,
         weights: Array,
         subject_weights: Array,
-    ) -> list[tuple[View, Array, Indices]]:
+    ) -> list[tuple[FactorModel, Array, Indices]]:
         """Learn the average of all candidates, weighed by their loss on held-out subjects.
 
         ``weights`` are of the samples in the model, ``subject_weights`` of the subjects in the
@@ -226,12 +215,11 @@ class ImputedLinear(ChannelEstimator):
         learned = []
         without = table.solve([self.lam], [test for _, test in folds]) if folds else fits
         for fold, (train, test) in enumerate(folds):
-            view = self._view_of(without, fold, train)
-            coefs = view.candidates(table.X[train], targets[train], weights[train], self.alphas)
+            factors, coefs = self._learn_candidates(without, fold, train, targets, weights)
             mean = np.average(targets[train], axis=0, weights=weights[train])
             errors[test] = (mean - targets[test])[:, None]
-            errors[test, 1:] += np.tensordot(view.impute(table.X[test]), coefs, axes=(1, 1))
-            learned.append((view, coefs, test))
+            errors[test, 1:] += np.tensordot(factors.impute(table.X[test]), coefs, axes=(1, 1))
+            learned.append((factors, coefs, test))
         by_subject = pd.DataFrame(errors.reshape(n, -1)).groupby(subjects).mean().to_numpy()
         squares = np.square(by_subject).reshape(-1, n_candidates, targets.shape[1]).sum(axis=2)
         loss = subject_weights @ squares
@@ -239,14 +227,15 @@ class ImputedLinear(ChannelEstimator):
         loss = loss[1:] / max(loss[0], 1e-300)
         share = np.exp(-(loss - loss.min()) / _TEMPERATURE)
         share /= share.sum()
-        self._view = self._view_of(fits, 0, np.arange(n))
-        coefs = self._view.candidates(table.X, targets, weights, self.alphas)
+        self._factors, coefs = self._learn_candidates(fits, 0, np.arange(n), targets, weights)
         self._coef = np.tensordot(share, coefs, axes=1)
-        self.centre_ = self._view.scaling.mean
-        return [(view, np.tensordot(share, coefs, axes=1), test) for view, coefs, test in learned]
+        self.centre_ = self._factors.scaling.mean
+        return [(model, np.tensordot(share, part, axes=1), test) for model, part, test in learned]
 
-    def _view_of(self, fits: Fits, fold: int, train: Indices) -> View:
-        """Learn to see samples from the training part of a fold."""
+    def _learn_candidates(
+        self, fits: Fits, fold: int, train: Indices, targets: Array, weights: Array
+    ) -> tuple[FactorModel, Array]:
+        """Learn to impute and all candidates from the training part of a fold."""
         table, usable = fits.table, fits.usable(fold)
         X = np.where(usable[table.channel_of], table.X[train], np.nan)
         imputer = ChannelImputer(table.channel_of, n_factors=self.n_factors).fit(X)
@@ -260,7 +249,9 @@ class ImputedLinear(ChannelEstimator):
         scores = fits.weigh(self.gamma, fold=fold).scores
         trust = (scores / max(scores.mean(), 1e-300) + _FLOOR) ** _POWER
         trust[np.isinf(unit) | ~usable[table.channel_of]] = 0.0
-        return View(table.columns, usable, Scaling(centre, unit), imputer.model_, trust)
+        factors = replace(imputer.model_, scaling=Scaling(centre, unit), usable=usable)
+        samples = table.X[train], targets[train], weights[train]
+        return factors, _candidates(factors, trust, *samples, self.alphas)
 
     def _check(self, X: ArrayLike, answer: str = "") -> Array:
         """Check samples; warn of those that have no usable channel, and say what they get."""
@@ -268,8 +259,7 @@ class ImputedLinear(ChannelEstimator):
         checked: Array = validate_data(
             self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
         )
-        observed = observed_channels(checked, self._view.columns)
-        empty = ~observed[:, self._view.usable].any(axis=1)
+        empty = ~self._factors.standardise(checked)[1].any(axis=1)
         if answer and empty.any():
             warnings.warn(
                 f"{int(empty.sum())} of {empty.size} samples have no channel that carried "
@@ -375,7 +365,7 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
             targets, self.intercept_ = targets[:, 1:], np.diff(self.intercept_)
         learned = self._learn(table, folds, subjects, targets, weights, subject_weights)
         self._coef *= self._calibrate(table.X, learned, subjects, class_of, subject_weights)
-        self.coef_ = self._coef.T / self._view.scaling.unit
+        self.coef_ = self._coef.T / self._factors.scaling.unit
 
     def _inner_folds(self, X: Array, codes: Indices, subjects: Indices) -> Folds:
         classes = range(self.classes_.size)
@@ -389,7 +379,7 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
     def _calibrate(
         self,
         X: Array,
-        learned: list[tuple[View, Array, Indices]],
+        learned: list[tuple[FactorModel, Array, Indices]],
         subjects: Indices,
         class_of: Indices,
         subject_weights: Array,
@@ -402,7 +392,7 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         if not learned:
             return _SLOPE
         samples = np.concatenate([test for _, _, test in learned])
-        parts = [view.decide(X[test], coef) for view, coef, test in learned]
+        parts = [_decide(factors, X[test], coef) for factors, coef, test in learned]
         decisions, variances = (np.concatenate(part) for part in zip(*parts, strict=True))
         member = subjects[samples]
         n_classes, sizes = self.classes_.size, np.bincount(class_of)[class_of, None]
@@ -425,7 +415,7 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
 
     def _decide(self, X: ArrayLike) -> Array:
         checked = self._check(X, "the classes' shares in training")
-        return self._odds(*self._view.decide(checked, self._coef))
+        return self._odds(*_decide(self._factors, checked, self._coef))
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Logarithm of the odds, or of each class's probability up to a constant.
@@ -459,8 +449,8 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
             Together with ``intercept_`` the observed ones sum to :meth:`decision_function`.
         """
         checked = self._check(X)
-        votes = self._view.votes(checked, self._coef)
-        votes *= _certainty(self._view.decide(checked, self._coef)[1])[:, None]
+        votes = _votes(self._factors, checked, self._coef)
+        votes *= _certainty(_decide(self._factors, checked, self._coef)[1])[:, None]
         return votes[:, :, 0] if self.classes_.size == 2 else votes
 
     def predict_proba(self, X: ArrayLike) -> Array:
@@ -531,7 +521,7 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
         self._learn(table, folds, subjects, table.target[:, None], np.ones(len(subjects)), ones)
         self._set_ranking(self.scores_, np.argsort(self.ranking_))
         self._coef *= self._target_std
-        self.coef_ = self._coef[:, 0] / self._view.scaling.unit
+        self.coef_ = self._coef[:, 0] / self._factors.scaling.unit
 
     def check_table(
         self, X: ArrayLike, y: Any, groups: Any = None, sample_weight: Any = None
@@ -568,7 +558,7 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
         ndarray of shape (n_samples,)
         """
         checked = self._check(X, "the mean score of training")
-        return np.asarray(self._view.impute(checked) @ self._coef[:, 0] + self.intercept_)
+        return np.asarray(self._factors.impute(checked) @ self._coef[:, 0] + self.intercept_)
 
     def channel_votes(self, X: ArrayLike) -> Array:
         """What each channel adds to the prediction, (n_samples, n_channels); NaN where missing.
@@ -576,4 +566,4 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
         See :meth:`IDFSMECClassifier.channel_votes`; together with ``intercept_`` the observed ones
         sum to :meth:`predict`.
         """
-        return self._view.votes(self._check(X), self._coef)[:, :, 0]
+        return _votes(self._factors, self._check(X), self._coef)[:, :, 0]

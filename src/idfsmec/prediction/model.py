@@ -40,12 +40,11 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "mne", "skops")
 # Entries of a table's ``info`` that name subjects or files stay out of the model.
 _PERSONAL = ("recordings", "names_in_files", "parts")
 # Raised when earlier files can no longer be read.
-_FORMAT_VERSION = 4
+_FORMAT_VERSION = 5
 #: Types that a model file may hold, besides those that skops itself trusts: plain containers,
 #: NumPy's arrays, scikit-learn's estimators. Whatever else a file names is refused.
 TRUSTED_TYPES = (
     "idfsmec.prediction.linear.IDFSMECClassifier",
-    "idfsmec.prediction.linear.View",
     "idfsmec.prediction.harmonizer.SiteHarmonizer",
     "idfsmec.prediction.imputer.ChannelImputer",
     "idfsmec.prediction.imputer.FactorModel",
