@@ -92,38 +92,25 @@ def _candidates(
     return np.array(coefs)
 
 
-def _decide(factors: FactorModel, X: Array, coef: Array) -> tuple[Array, Array]:
-    """Decisions (n, c), and their variance because of what is missing."""
-    _, observed, covariances, toward = _of_missing(factors, X, coef)
-    noise = ~observed @ factors.per_channel(coef**2 * factors.noise[:, None])
-    common = np.einsum("ncq,nqr,ncr->nc", toward, covariances, toward, optimize=True)
-    return factors.impute(X) @ coef, noise + common
+def _votes(factors: FactorModel, X: Array, coef: Array) -> tuple[Array, Array]:
+    """Part of each channel in the decisions, (n, n_channels, c); NaN where it is missing.
 
-
-def _votes(factors: FactorModel, X: Array, coef: Array) -> Array:
-    """Part of each channel in the decision: (n, n_channels, c); NaN where it is missing.
-
-    A channel speaks for itself and for what is expected of missing channels because of it.
+    A channel speaks for itself and for what is expected of missing channels because of it, so that
+    a decision is the sum of its votes. Also return its variance because of what is missing (n, c).
     """
-    values, _, covariances, toward = _of_missing(factors, X, coef)
+    values, observed = factors.standardise(X)
+    _, covariances = factors.posterior(values, observed)
+    # How the decision on missing channels depends on the factors.
+    products = (coef[:, :, None] * factors.loadings[:, None, :]).reshape(len(coef), -1)
+    toward = (~observed @ factors.per_channel(products)).reshape(len(X), coef.shape[1], -1)
     parts = np.hstack([coef, factors.loadings / factors.noise[:, None]])
     per_channel = np.stack([values[:, own] @ parts[own] for own in factors.columns], axis=1)
     votes, evidence = np.split(per_channel, [coef.shape[1]], axis=2)
     votes = votes + np.einsum("ncq,nqr,nvr->nvc", toward, covariances, evidence, optimize=True)
     votes[~observed_channels(X, factors.columns)] = np.nan
-    return np.asarray(votes)
-
-
-def _of_missing(factors: FactorModel, X: Array, coef: Array) -> tuple[Array, Mask, Array, Array]:
-    """Standardised samples, their channels, the covariances of their factors (n, q, q).
-
-    And how the decision on missing channels depends on the factors (n, c, q).
-    """
-    values, observed = factors.standardise(X)
-    _, covariances = factors.posterior(values, observed)
-    products = (coef[:, :, None] * factors.loadings[:, None, :]).reshape(len(coef), -1)
-    toward = ~observed @ factors.per_channel(products)
-    return values, observed, covariances, toward.reshape(len(X), coef.shape[1], -1)
+    noise = ~observed @ factors.per_channel(coef**2 * factors.noise[:, None])
+    common = np.einsum("ncq,nqr,ncr->nc", toward, covariances, toward, optimize=True)
+    return np.asarray(votes), noise + common
 
 
 def _thin_svd(A: Array) -> tuple[Array, Array, Array]:
@@ -392,8 +379,9 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         if not learned:
             return _SLOPE
         samples = np.concatenate([test for _, _, test in learned])
-        parts = [_decide(factors, X[test], coef) for factors, coef, test in learned]
-        decisions, variances = (np.concatenate(part) for part in zip(*parts, strict=True))
+        parts = [_votes(factors, X[test], coef) for factors, coef, test in learned]
+        votes, variances = (np.concatenate(part) for part in zip(*parts, strict=True))
+        decisions = np.nansum(votes, axis=1)
         member = subjects[samples]
         n_classes, sizes = self.classes_.size, np.bincount(class_of)[class_of, None]
         aim = ((np.eye(n_classes)[class_of] + 1 / sizes) / (1 + n_classes / sizes))[member]
@@ -415,7 +403,8 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
 
     def _decide(self, X: ArrayLike) -> Array:
         checked = self._check(X, "the classes' shares in training")
-        return self._odds(*_decide(self._factors, checked, self._coef))
+        votes, variances = _votes(self._factors, checked, self._coef)
+        return self._odds(np.nansum(votes, axis=1), variances)
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Logarithm of the odds, or of each class's probability up to a constant.
@@ -448,9 +437,8 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         ndarray of shape (n_samples, n_channels) for two classes, else (..., n_classes)
             Together with ``intercept_`` the observed ones sum to :meth:`decision_function`.
         """
-        checked = self._check(X)
-        votes = _votes(self._factors, checked, self._coef)
-        votes *= _certainty(_decide(self._factors, checked, self._coef)[1])[:, None]
+        votes, variances = _votes(self._factors, self._check(X), self._coef)
+        votes *= _certainty(variances)[:, None]
         return votes[:, :, 0] if self.classes_.size == 2 else votes
 
     def predict_proba(self, X: ArrayLike) -> Array:
@@ -566,4 +554,4 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
         See :meth:`IDFSMECClassifier.channel_votes`; together with ``intercept_`` the observed ones
         sum to :meth:`predict`.
         """
-        return _votes(self._factors, self._check(X), self._coef)[:, :, 0]
+        return _votes(self._factors, self._check(X), self._coef)[0][:, :, 0]
