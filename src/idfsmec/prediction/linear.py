@@ -37,7 +37,7 @@ from idfsmec._validation import (
 from idfsmec.prediction.imputer import ChannelImputer, FactorModel
 from idfsmec.selection.base import RankingSelector
 from idfsmec.selection.idfsmec import ChannelEstimator, ChannelTable, Fits
-from idfsmec.solver.scaling import Scaling, is_constant
+from idfsmec.solver.scaling import is_constant
 from idfsmec.table.columns import observed_channels
 
 Array = NDArray[np.float64]
@@ -225,18 +225,16 @@ class ImputedLinear(ChannelEstimator):
         """Learn to impute and all candidates from the training part of a fold."""
         table, usable = fits.table, fits.usable(fold)
         X = np.where(usable[table.channel_of], table.X[train], np.nan)
-        imputer = ChannelImputer(table.channel_of, n_factors=self.n_factors).fit(X)
-        centre = imputer.mean_
+        factors = ChannelImputer(table.channel_of, n_factors=self.n_factors).fit(X).model_
+        scaling = factors.scaling
         if table.n_classes > 1:  # the mean of the classes' means speaks for none of them
-            parts = [X[table.target[train] == k] for k in range(table.n_classes)]
-            seen = np.array([np.sum(~np.isnan(part), axis=0) for part in parts])
-            sums = np.array([np.nansum(part, axis=0) for part in parts])
-            centre = np.where(seen > 0, sums / np.maximum(seen, 1), centre).mean(axis=0)
-        unit = np.where(imputer.scale_ > 0, imputer.scale_, np.inf)
+            means = pd.DataFrame(X).groupby(table.target[train]).mean().to_numpy()
+            centre = np.where(np.isnan(means), scaling.mean, means).mean(axis=0)
+            scaling = replace(scaling, mean=centre)
+        factors = replace(factors, scaling=scaling, usable=usable)
         scores = fits.weigh(self.gamma, fold=fold).scores
         trust = (scores / max(scores.mean(), 1e-300) + _FLOOR) ** _POWER
-        trust[np.isinf(unit) | ~usable[table.channel_of]] = 0.0
-        factors = replace(imputer.model_, scaling=Scaling(centre, unit), usable=usable)
+        trust[scaling.constant | ~usable[table.channel_of]] = 0.0
         samples = table.X[train], targets[train], weights[train]
         return factors, _candidates(factors, trust, *samples, self.alphas)
 

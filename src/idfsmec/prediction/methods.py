@@ -5,13 +5,13 @@ Nothing here imports scikit-learn before it is needed: the Tab key asks for name
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import itertools
 import json
+import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Literal, TypeVar, get_args
 
 from idfsmec.errors import InputError
@@ -79,7 +79,10 @@ class Part:
 
     def describe(self) -> dict[str, Any]:
         """Return what determines its results, as JSON can hold it."""
-        return {"name": self.name, **_describe_estimator(self.build())}
+        estimator = self.build()
+        kind, params = type(estimator), _plain(estimator.get_params())
+        path = f"{kind.__module__}.{kind.__qualname__}"
+        return {"name": self.name, "class": path, "params": params}
 
 
 @dataclass(frozen=True)
@@ -87,11 +90,6 @@ class Imputer(Part):
     """What stands in for missing values; see :func:`register_imputer`."""
 
     marks_missing: bool = False
-
-    @cached_property
-    def identity(self) -> str:
-        """Text that differs between imputers with different results."""
-        return json.dumps(self.describe(), sort_keys=True)
 
     def describe(self) -> dict[str, Any]:
         """Return what determines its results, as JSON can hold it."""
@@ -268,7 +266,8 @@ class Method(Part):
 
     def describe(self) -> dict[str, Any]:
         """Return what determines the method's results, as JSON can hold it."""
-        described = {"name": self.name, "selector": _describe_estimator(self.build())}
+        selector = super().describe()
+        described = {"name": selector.pop("name"), "selector": selector}
         if self.is_whole:
             return described
         return {
@@ -289,14 +288,6 @@ def settings_grid(**values: Iterable[Any]) -> tuple[dict[str, Any], ...]:
     return tuple(dict(zip(values, combination, strict=True)) for combination in combinations)
 
 
-def _describe_estimator(estimator: Any) -> dict[str, Any]:
-    kind = type(estimator)
-    return {
-        "class": f"{kind.__module__}.{kind.__qualname__}",
-        "params": _plain(estimator.get_params()),
-    }
-
-
 def _plain(value: Any) -> Any:
     """Return a value as JSON can hold it, so that equal parameters give equal text."""
     if isinstance(value, dict):
@@ -315,8 +306,7 @@ def lazily(path: str, **parameters: Any) -> Callable[[], Any]:
 
 
 def _make(path: str, parameters: Mapping[str, Any]) -> Any:
-    module, _, name = path.rpartition(".")
-    return getattr(importlib.import_module(module), name)(**parameters)
+    return pkgutil.resolve_name(path)(**parameters)
 
 
 #: All methods by name; :func:`register_method` adds to it.

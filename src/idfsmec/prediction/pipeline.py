@@ -18,6 +18,7 @@ the user's own replaces all steps but the first.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -248,7 +249,7 @@ class FoldSamples:
 
     def prepare(self, imputer: Imputer | None = None) -> Prepared:
         """Harmonize, scale and impute; what fits into memory is kept for the next method."""
-        key = id(self), "" if imputer is None else imputer.identity
+        key = id(self), "" if imputer is None else json.dumps(imputer.describe(), sort_keys=True)
         if key not in self.kept:
             both = 1 if self.selecting is self.train else 2
             n_rows = both * self.y_train.size + self.y_test.size
@@ -441,10 +442,17 @@ class MethodPipeline:
         how = {"class_weight": self.class_weight, "random_state": self.random_state}
         return self.classifier.build(C=None if np.isnan(C) else C, channels=channels, **how)
 
-    def fit(self, samples: TableArrays, ranks: Codes, k: int, C: float) -> FittedMethod:
-        """Fit on samples, whose sites are harmonized already, with the first k columns."""
-        preparation, X = Preparation.learn(samples, self.classifier_imputer)
+    def fit_tuned(self, fold: FoldSamples) -> tuple[FittedMethod, dict[str, Any]]:
+        """Tune on inner folds, and fit on all training samples.
+
+        Also return ``n_features``, ``C`` and the selector's setting.
+        """
+        best = self.tune(fold).best
+        k, C = best.n_features, best.cost
+        ranks = self.rank(fold, [best.setting], [k])[0, 0]
         columns, marks = np.flatnonzero(ranks <= k), None
+        samples = fold.sides()[0]
+        preparation, X = Preparation.learn(samples, self.classifier_imputer)
         X = np.clip(X[:, columns], -FAR, FAR)
         if self.marks_missing:
             marks = MissingMarks.learn(X)
@@ -453,7 +461,7 @@ class MethodPipeline:
         model = self.build_classifier(C, channels)
         imputed = self.marks_missing or self.classifier_imputer is not None
         how = f"imputed by {self.imputer.name}" if imputed else "missing values as they are"
-        return FittedMethod(
+        fitted = FittedMethod(
             name=f"{self.method.name}, {how}, {self.classifier.name}, {columns.size} features",
             classes_=np.asarray(samples.classes),
             preparation=preparation,
@@ -464,17 +472,7 @@ class MethodPipeline:
             channel_of=samples.channel_of,
             slope=self.classifier.log_odds_slope,
         )
-
-    def fit_tuned(self, fold: FoldSamples) -> tuple[FittedMethod, dict[str, Any]]:
-        """Tune on inner folds, and fit on all training samples.
-
-        Also return ``n_features``, ``C`` and the selector's setting.
-        """
-        best = self.tune(fold).best
-        k, C, setting = best.n_features, best.cost, best.setting
-        ranks = self.rank(fold, [setting], [k])[0, 0]
-        fitted = self.fit(fold.sides()[0], ranks, k, C)
-        return fitted, {"n_features": k, "C": C, **self.method.settings[setting]}
+        return fitted, {"n_features": k, "C": C, **self.method.settings[best.setting]}
 
     def fit_whole(self, fold: FoldSamples) -> tuple[Floats, Codes]:
         """Fit a method that is a whole classifier, on samples as they are.
@@ -533,24 +531,16 @@ class FittedMethod:
         """Classes count alike."""
         return np.full(self.classes_.size, 1 / self.classes_.size)
 
-    @property
-    def n_features_in_(self) -> int:
-        """Features of a sample as given."""
-        return int(self.scores_.size)
-
     def _select(self, X: ArrayLike) -> Floats:
         values = self.preparation.apply(np.asarray(X, dtype=np.float64))[:, self.columns_]
         values = np.clip(values, -FAR, FAR)
         return values if self.marks is None else self.marks.add(values)
 
-    def decisions(self, X: ArrayLike) -> Floats:
-        """Return decisions of the classifier on every class, (n_samples, n_classes)."""
-        values = decision_values(self.classifier, self._select(X))
-        return by_class(values, np.asarray(self.classifier.classes_), self.classes_.size)
-
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Probability of each class, (n_samples, n_classes); rough, before any calibration."""
-        return np.asarray(softmax(self.slope * self.decisions(X), axis=1))
+        values = decision_values(self.classifier, self._select(X))
+        decisions = by_class(values, self.classifier.classes_, self.classes_.size)
+        return np.asarray(softmax(self.slope * decisions, axis=1))
 
     def predict(self, X: ArrayLike) -> NDArray:
         """Most probable class of each sample."""

@@ -408,9 +408,8 @@ def _deviations(
     squares = np.einsum("nq,qr,nr->n", away, np.asarray(reference["precision"]), away)
     expected = factors @ imputer.model_.loadings.T
     # Beyond 6 standard deviations, where predictions see no difference, logarithms count.
-    unit = np.where(imputer.scale_ > 0, imputer.scale_, np.inf)
     with np.errstate(over="ignore"):
-        values = (X.to_numpy(dtype=np.float64) - imputer.mean_) / unit
+        values = imputer.model_.scaling.apply(X.to_numpy(dtype=np.float64))
     size = np.minimum(np.abs(values), 1e300)
     beyond = np.log1p(np.maximum(size - FAR, 0.0))
     residuals = np.sign(values) * (np.minimum(size, FAR) + beyond) - expected
