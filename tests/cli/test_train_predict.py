@@ -72,7 +72,7 @@ def test_a_small_cap_gets_its_answer_and_its_warning(model, newcomers, tmp_path)
     small = FeatureTable.read(newcomers).select_channels(["E1"]).write(tmp_path / "small.csv")
     result = run("predict", model, small, "-o", tmp_path / "p.csv")
     assert result.exit_code == 0, result.output
-    assert "note: channels of the model that are not there: E2, E3, E4" in result.stderr
+    assert "note: channels of the model that are not there: E2, E3 and E4" in result.stderr
     frame = pd.read_csv(tmp_path / "p.csv")
     assert np.allclose(frame["channels present"], 0.25)
     assert frame["warnings"].str.contains("only 25% of the model's channels").all()
@@ -92,7 +92,7 @@ def test_what_does_not_fit_a_model_is_one_line(model, newcomers, tmp_path):
     table, out = FeatureTable.read(newcomers), ["-o", tmp_path / "p.csv"]
     X = table.X.set_axis([f"X{i}__f1" for i in range(table.X.shape[1])], axis=1)
     path = FeatureTable(X, table.y, table.subjects).write(tmp_path / "other.csv")
-    line = "other.csv: There is no common channel: the model has E1, E2, E3, E4"
+    line = "other.csv: There is no common channel: the model has E1, E2, E3 and E4"
     refused(line, "predict", model, path, *out)
     broken = tmp_path / "broken.skops"
     broken.write_bytes(model.read_bytes()[:-50])

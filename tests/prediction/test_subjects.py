@@ -49,7 +49,7 @@ def test_fewer_other_and_reordered_channels_are_handled(small_model, newcomers):
     said = predict_subjects(small_model, other)
     assert said.subjects[0].share_present == 0.5
     assert any("does not know, ignored: X9" in note for note in said.notes)
-    assert any("not there: E2, E3" in note for note in said.notes)
+    assert any("not there: E2 and E3" in note for note in said.notes)
     assert set(said.subjects[0].votes) == {"E1", "E4"}
 
 
@@ -67,7 +67,7 @@ def test_no_common_channel_or_feature_is_refused(small_model, newcomers):
     with pytest.raises(InputError, match="no common channel: the model has E1, E2"):
         predict_subjects(small_model, renamed(newcomers, {f"E{i}": f"X{i}" for i in range(1, 5)}))
     alien = newcomers.X.set_axis([f"{name}x" for name in newcomers.X.columns], axis=1)
-    with pytest.raises(InputError, match="no common feature: the model has f1, f2, f3, the table"):
+    with pytest.raises(InputError, match="no common feature: the model has f1, f2 and f3"):
         predict_subjects(small_model, FeatureTable(alien, newcomers.y, newcomers.subjects))
 
 

@@ -73,7 +73,7 @@ def test_channels_in_another_unit_are_named(model, exponent, unit):
         X[f"{channel}__log_ap_beta"] += 2 * np.log(factor)
     for subject in predict_subjects(model, changed(table, X)).subjects:
         assert subject.predicted is None
-        assert any(f"F3, Cz: in {unit}" in doubt for doubt in subject.warnings)
+        assert any(f"F3 and Cz: in {unit}" in doubt for doubt in subject.warnings)
 
 
 def test_one_value_beyond_all_measure_is_found(model):

@@ -244,7 +244,8 @@ class ImputedLinear(ChannelEstimator):
         checked: Array = validate_data(
             self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
         )
-        empty = ~self._factors.standardise(checked)[1].any(axis=1)
+        observed = observed_channels(checked, self._factors.columns) & self._factors.usable
+        empty = ~observed.any(axis=1)
         if answer and empty.any():
             warnings.warn(
                 f"{int(empty.sum())} of {empty.size} samples have no channel that carried "

@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold
 
-from idfsmec.errors import InputError
+from idfsmec.errors import InputError, listing
 from idfsmec.features import extract_table
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.prediction.calibration import Calibration
@@ -178,7 +178,7 @@ def predict_subjects(
         subjects.append(replace(prediction, warnings=doubts))
     if model.data.get("conditions") and conditions.isna().any():
         notes.append(
-            f"the model was trained on {_some(model.data['conditions'])}; the condition of "
+            f"the model was trained on {listing(model.data['conditions'])}; the condition of "
             f"{int(conditions.isna().sum())} of {len(X)} samples is not known"
         )
     if not any(subject.n_epochs for subject in subjects):
@@ -242,16 +242,16 @@ def _match_columns(model: Model, table: FeatureTable) -> tuple[pd.DataFrame, lis
     unknown = [name for name, channel in channels.items() if channel not in model.channels]
     if len(unknown) == len(channels):
         raise InputError(
-            f"There is no common channel: the model has {_some(model.channels)}, "
-            f"the table {_some(table.channels)}."
+            f"There is no common channel: the model has {listing(model.channels)}, "
+            f"the table {listing(table.channels)}."
         )
     split = [split_column(str(column)) for column in table.X.columns]
     names = [join_column(channels[channel], feature) for channel, feature in split]
     if not set(names) & set(model.columns):
         features = dict.fromkeys(split_column(column)[1] for column in model.columns)
         raise InputError(
-            f"There is no common feature: the model has {_some(features)}, the table "
-            f"{_some(table.features)}."
+            f"There is no common feature: the model has {listing(features)}, the table "
+            f"{listing(table.features)}."
         )
     absent = [channel for channel in model.channels if channel not in channels.values()]
     lacking = [column for column in model.columns if column not in names]
@@ -263,7 +263,7 @@ def _match_columns(model: Model, table: FeatureTable) -> tuple[pd.DataFrame, lis
         "columns that are not there, so that their channels count as missing": lacking,
     }
     X = table.X.set_axis(names, axis=1).reindex(columns=list(model.columns))
-    return X, [f"{what}: {_some(which)}" for what, which in notes.items() if which]
+    return X, [f"{what}: {listing(which)}" for what, which in notes.items() if which]
 
 
 def _same_positions(wanted: Sequence[str], given: Sequence[str]) -> dict[str, str]:
@@ -297,13 +297,7 @@ def _other_condition(model: Model, conditions: Iterable[Any]) -> str:
     others = sorted({str(name) for name in conditions if not pd.isna(name)} - set(trained))
     if not (trained and others):
         return ""
-    return f"the model was trained on {_some(trained)}, and this is {_some(others)}"
-
-
-def _some(names: Iterable[object]) -> str:
-    listed = [str(name) for name in names]
-    more = f" and {len(listed) - _MOST_NAMED} more" if len(listed) > _MOST_NAMED else ""
-    return ", ".join(listed[:_MOST_NAMED]) + more
+    return f"the model was trained on {listing(trained)}, and this is {listing(others)}"
 
 
 def _predict_subject(
@@ -325,7 +319,7 @@ def _predict_subject(
         )
     unit, channels = _find_other_unit(model.imputer, X)
     if unit:
-        doubts.append(f"{_some(channels)}: in {unit}, as it seems")
+        doubts.append(f"{listing(channels)}: in {unit}, as it seems")
     suppressed = (unit or distance > _FAR_OUTSIDE) and not allow_unusual
     if suppressed:
         doubts.append("far outside the training data: no probability without --allow-unusual")
