@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from idfsmec._files import check_writable, locked, replacing
 from idfsmec._parallel import count_jobs, one_blas_thread, run_tasks
@@ -38,13 +39,7 @@ from idfsmec.features.extract import RecordingFeatures, compute_features, extrac
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.progress import Listener, Progress, collect_warnings, warning_texts
 from idfsmec.recordings import Recording
-from idfsmec.recordings.recording import (
-    Header,
-    check_spelling,
-    compare_headers,
-    months_since_first,
-    read_header,
-)
+from idfsmec.recordings.recording import check_spelling, header_facts
 from idfsmec.table import FeatureTable
 from idfsmec.table.checks import (
     CONDITION,
@@ -529,16 +524,16 @@ def _assemble(
     channels = list(dict.fromkeys(split_column(column)[0] for column in X.columns))
     owners = np.repeat(np.arange(len(outcomes)), [outcome.n_rows for outcome in outcomes])
     labels, subjects, sites = (
-        pd.Series([getattr(recording, about) or "" for recording in recordings])[owners]
+        np.array([getattr(recording, about) or "" for recording in recordings], object)[owners]
         for about in ("label", "subject", "site")
     )
     return FeatureTable(
         X.reset_index(drop=True),
-        labels.reset_index(drop=True),
-        subjects.reset_index(drop=True),
+        labels,
+        subjects,
         _table_info(names, recordings, outcomes, settings),
-        sites=sites.reset_index(drop=True) if (sites != "").all() else None,
-        rows=_table_rows(names, recordings, outcomes),
+        sites=sites if (sites != "").all() else None,
+        rows=_table_rows(names, recordings, outcomes, owners),
         reasons=_list_reasons(names, outcomes, spellings, channels),
     )
 
@@ -552,12 +547,7 @@ def _table_info(
     """Describe how a table was made: settings, montage, and the facts of each recording."""
     montages = sorted({outcome.montage for outcome in outcomes} - {""})
     # Read here and now: neither the table nor what an interrupted run keeps holds names or dates.
-    headers = [
-        read_header(recording.files[0]) if recording.files else Header()
-        for recording in recordings
-    ]
-    months = months_since_first([header.day for header in headers])
-    compared = compare_headers(recordings, headers)
+    of_headers = header_facts(recordings)
     return {
         **settings.as_dict(),
         "montage": montages[0] if len(montages) == 1 else montages or None,
@@ -569,19 +559,20 @@ def _table_info(
                 "session": recording.session,
                 "condition": recording.condition,
                 "rows": outcome.n_rows,
-                "facts": outcome.acquisition
-                | ({} if month is None else {"months": month})
-                | contradictions,
+                "facts": outcome.acquisition | of_header,
             }
-            for name, recording, outcome, month, contradictions in zip(
-                names, recordings, outcomes, months, compared, strict=True
+            for name, recording, outcome, of_header in zip(
+                names, recordings, outcomes, of_headers, strict=True
             )
         ],
     }
 
 
 def _table_rows(
-    names: Sequence[str], recordings: Sequence[Recording], outcomes: Sequence[RecordingOutcome]
+    names: Sequence[str],
+    recordings: Sequence[Recording],
+    outcomes: Sequence[RecordingOutcome],
+    owners: NDArray[np.intp],
 ) -> pd.DataFrame:
     """Describe the rows of a table: recording, session, condition, details, epoch and onset."""
     known = {
@@ -591,9 +582,7 @@ def _table_rows(
     }
     details = described([recording.details for recording in recordings])
     by_recording = pd.concat([pd.DataFrame(known, dtype=object), details], axis=1)
-    rows = by_recording.loc[
-        np.repeat(by_recording.index, [outcome.n_rows for outcome in outcomes])
-    ].reset_index(drop=True)
+    rows = by_recording.loc[owners].reset_index(drop=True)
     # Epochs that were cut before may have conditions and metadata of their own.
     conditions: list[str | None] = []
     metadata: list[dict[str, str]] = []

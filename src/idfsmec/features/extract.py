@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -380,6 +380,7 @@ def extract_features(
     return made.X.set_index(pd.MultiIndex.from_frame(about))
 
 
+@dataclass(eq=False, repr=False)
 class FeatureExtractor(TransformerMixin, CheckedEstimator):
     """Turn epochs into features, one row per epoch, as :func:`extract_features` does.
 
@@ -431,18 +432,11 @@ class FeatureExtractor(TransformerMixin, CheckedEstimator):
         "settings": [FeatureSettings, None],
     }
 
-    def __init__(
-        self,
-        sfreq: float | None = None,
-        *,
-        ch_names: Sequence[str] | None = None,
-        unit: float | None = None,
-        settings: FeatureSettings | None = None,
-    ) -> None:
-        self.sfreq = sfreq
-        self.ch_names = ch_names
-        self.unit = unit
-        self.settings = settings
+    sfreq: float | None = None
+    _: KW_ONLY
+    ch_names: Sequence[str] | None = None
+    unit: float | None = None
+    settings: FeatureSettings | None = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -7,8 +7,9 @@ what is missing in a stretch costs the epochs that it touches and nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,14 +113,13 @@ class Channels:
     def take(self, keep: Mask, reason: str) -> Channels:
         """Leave out channels for a reason."""
         in_file = {new: old for old, new in self.renamed.items()}
-        left_out = [self.names[i] for i in np.flatnonzero(~keep)]
-        return Channels(
-            [self.file_names[i] for i in np.flatnonzero(keep)],
-            [self.names[i] for i in np.flatnonzero(keep)],
-            self.montage,
-            None if self.positions is None else self.positions[keep],
-            {old: new for old, new in self.renamed.items() if new not in left_out},
-            self.dropped | {in_file.get(name, name): reason for name in left_out},
+        left_out = compress(self.names, ~keep)
+        return replace(
+            self,
+            file_names=list(compress(self.file_names, keep)),
+            names=list(compress(self.names, keep)),
+            positions=None if self.positions is None else self.positions[keep],
+            dropped=self.dropped | {in_file.get(name, name): reason for name in left_out},
         )
 
 

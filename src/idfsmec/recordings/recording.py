@@ -287,7 +287,7 @@ def _read_edf_header(path: Path) -> _EdfHeader:
     )
 
 
-class Header(NamedTuple):
+class _Header(NamedTuple):
     """What a header says about who was recorded, and when: to be compared, never to be kept."""
 
     day: date | None = None
@@ -295,12 +295,13 @@ class Header(NamedTuple):
     text: str = ""  # all that may have been typed
 
 
-def read_header(path: Path) -> Header:
+def _read_header(recording: Recording) -> _Header:
     """Read what a header says on its own; empty where it cannot be read.
 
     EDF and BDF files are read without MNE; of others, FIF and BrainVision are opened. 1 January
     1985 stands for no date in EDF files.
     """
+    path = next(iter(recording.files), Path())
     ending = path.suffix.lower()
     try:
         if ending in _BYTES_PER_SAMPLE:
@@ -310,7 +311,7 @@ def read_header(path: Path) -> Header:
             # EDF+ has code, sex, birthday and name; X stands for what is unknown.
             plus = len(patient) > 3 and re.fullmatch(r"X|\d\d-\w{3}-\d{4}", patient[2])
             person = " ".join(patient[3:4] if plus else patient)
-            return Header(_edf_day(head[168:]), person, head[8:168])
+            return _Header(_edf_day(head[168:]), person, head[8:168])
         if ending in (".fif", ".vhdr"):
             import mne
 
@@ -319,10 +320,10 @@ def read_header(path: Path) -> Header:
             names = [str(subject.get(key) or "") for key in ("first_name", "last_name")]
             person = " ".join(names).strip() or str(subject.get("his_id") or "")
             day = None if measured is None else measured.date()
-            return Header(day, person, f"{person} {info['description'] or ''}")
+            return _Header(day, person, f"{person} {info['description'] or ''}")
     except Exception:  # readers raise anything; what cannot be read is not known
-        return Header()
-    return Header()
+        return _Header()
+    return _Header()
 
 
 def _edf_day(text: str) -> date | None:
@@ -334,15 +335,15 @@ def _edf_day(text: str) -> date | None:
     return None if found == date(1985, 1, 1) else found
 
 
-def compare_headers(
-    recordings: Sequence[Recording], headers: Sequence[Header]
-) -> list[dict[str, int]]:
-    """Say of each recording whether its header contradicts what the study says of it.
+def header_facts(recordings: Sequence[Recording]) -> list[dict[str, int]]:
+    """Say of each recording when it was made, and whether its header contradicts the study.
 
-    ``other_condition``: the header names a condition, and not the recording's. ``shared_name``:
-    files of another subject have the same name in their headers, one that stands for a person.
-    Where there is nothing to compare, there is no entry.
+    ``months``: since the earliest recording. ``other_condition``: the header names a condition,
+    and not the recording's. ``shared_name``: files of another subject have the same name in their
+    headers, one that stands for a person. Where there is nothing to compare, there is no entry.
     """
+    headers = [_read_header(recording) for recording in recordings]
+    first = min((header.day for header in headers if header.day), default=date.max)
     own = [_condition_words(recording.condition or "") for recording in recordings]
     known = {"ec", "eo"}.union(*own)
     subjects = {recording.subject for recording in recordings}
@@ -355,6 +356,8 @@ def compare_headers(
     compared: list[dict[str, int]] = []
     for words, header, person in zip(own, headers, persons, strict=True):
         facts = {}
+        if header.day:
+            facts["months"] = round((header.day - first).days / _DAYS_OF_A_MONTH)
         named = known & _condition_words(header.text)
         if words and named:
             facts["other_condition"] = int(not named & words)
@@ -369,15 +372,6 @@ def _condition_words(text: str) -> set[str]:
     """Part a text into words, eyes closed and open written as EC and EO."""
     plain = re.sub(r"[\W_]*eyes?[\W_]*(closed?|open)", r" \1 ", text.casefold())
     return {_EYE_STATES.get(word, word) for word in re.findall(r"[^\W_]+", plain)}
-
-
-def months_since_first(days: Sequence[date | None]) -> list[int | None]:
-    """Return the rounded months since the earliest day; None where a day is not known."""
-    first = min((day for day in days if day is not None), default=None)
-    return [
-        None if day is None or first is None else round((day - first).days / _DAYS_OF_A_MONTH)
-        for day in days
-    ]
 
 
 def _check_records(path: Path) -> None:

@@ -188,7 +188,8 @@ def simulate_cohort(
     scalp = _make_scalp(n_channels)
     n_sensors = len(scalp.ch_names)
     _check_arguments(n_subjects, sfreq, duration, detached, detachment_kinds)
-    other = {**_USUAL, **_check_confound(confound or {}, sfreq, n_sensors)}
+    _check_confound(confound or {}, sfreq, n_sensors)
+    other = {**_USUAL, **(confound or {})}
     root = int(as_generator(random_state).integers(2**63))
     effects = _plant_effects(scalp, effect_size)
     shift = np.zeros((len(BANDS), n_sensors))
@@ -248,9 +249,7 @@ def _check_arguments(
             raise InputError(reason)
 
 
-def _check_confound(
-    confound: Mapping[str, float], sfreq: float, n_channels: int
-) -> Mapping[str, float]:
+def _check_confound(confound: Mapping[str, float], sfreq: float, n_channels: int) -> None:
     for name, value in confound.items():
         if name not in _USUAL:
             raise InputError(
@@ -262,7 +261,6 @@ def _check_confound(
         raise InputError(f"confound['lowpass'] is {lowpass} Hz; give less than {sfreq / 2}")
     if confound.get("channels", 0) >= n_channels:
         raise InputError(f"confound['channels'] leaves no channel of {n_channels}")
-    return confound
 
 
 def _plant_effects(scalp: _Scalp, effect_size: float) -> pd.DataFrame:

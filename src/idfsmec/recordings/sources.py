@@ -405,7 +405,17 @@ def read_bids(
             "Reading BIDS needs mne-bids, which is not installed: pip install 'idfsmec[bids]'."
         )
     root = Path(root)
-    files, table, read = _read_tree(root, processing)
+    derivative = _is_derivative(root)
+    if processing is not None and not derivative:
+        raise ArgumentError(
+            f"processing={processing!r}: {root} is no BIDS derivative; leave it out.",
+            argument="processing",
+        )
+    read = read_with_mne if derivative else partial(_read_with_sidecars, root=root)
+    # Most derivatives list no participants: the tree around them does.
+    folders = [root, *root.absolute().parents] if derivative else []
+    tables = [folder / "participants.tsv" for folder in folders]
+    table = next((path for path in tables if path.is_file()), root / "participants.tsv")
     participants = _read_participants(table)
     columns = list(next(iter(participants.values())))
     column = _label_column(table, columns, label)
@@ -413,7 +423,7 @@ def read_bids(
     used = ("participant_id", column if rule is None else "", site_column)
     recordings: list[Recording] = []
     unlabelled: set[str] = set()
-    for path in files():
+    for path in _derivative_files(root, processing) if derivative else _find_files(root):
         entities = _entities(path)
         if task is not None and entities.get("task", "").casefold() != task.casefold():
             continue
@@ -426,8 +436,8 @@ def read_bids(
             continue
         line = participants[subject].items()
         known = {name: "" if is_missing(cell) else cell for name, cell in line}
-        site, details = known.get(site_column) or None, details_of(known, used)
-        recordings.append(_bids_recording(path, read, value, site, details))
+        about = {"site": known.get(site_column) or None, "details": details_of(known, used)}
+        recordings.append(_bids_recording(path, read, value, **about))
     if not recordings:
         of_task = "" if task is None else f" of task {task!r}"
         raise InputError(f"{root}: no EEG recording{of_task} with a label in column {column!r}.")
@@ -454,11 +464,7 @@ def _entities(path: Path) -> dict[str, str]:
 
 
 def _bids_recording(
-    path: Path,
-    read: Callable[[Path], Any],
-    label: str,
-    site: str | None,
-    details: Mapping[str, str],
+    path: Path, read: Callable[[Path], Any], label: str, **about: Any
 ) -> Recording:
     entities = _entities(path)
     # The list of channels beside a recording says which are bad.
@@ -472,8 +478,7 @@ def _bids_recording(
         session=entities.get("ses"),
         condition=condition or None,
         files=(*files_of(path), *([channels] if channels.is_file() else [])),
-        site=site,
-        details=details,
+        **about,
     )
 
 
@@ -540,24 +545,6 @@ def _find_files(root: Path) -> list[Path]:
             f"{root}: no EEG recording (sub-*/[ses-*/]eeg/*_eeg with {', '.join(ENDINGS)})."
         )
     return sorted(files)
-
-
-def _read_tree(
-    root: Path, processing: str | None
-) -> tuple[Callable[[], list[Path]], Path, Callable[[Path], Any]]:
-    """Say what finds the files of a tree, where its participants are, and what reads a file."""
-    table = root / "participants.tsv"
-    if _is_derivative(root):
-        # Most derivatives list no participants: the tree around them does.
-        tables = [folder / table.name for folder in (root, *root.absolute().parents)]
-        table = next((path for path in tables if path.is_file()), table)
-        return partial(_derivative_files, root, processing), table, read_with_mne
-    if processing is not None:
-        raise ArgumentError(
-            f"processing={processing!r}: {root} is no BIDS derivative; leave it out.",
-            argument="processing",
-        )
-    return partial(_find_files, root), table, partial(_read_with_sidecars, root=root)
 
 
 def _is_derivative(root: Path) -> bool:
