@@ -20,11 +20,10 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from idfsmec._files import check_writable, locked, replacing
 from idfsmec._parallel import count_jobs, one_blas_thread, run_tasks
@@ -501,53 +500,76 @@ def _read_part(path: Path) -> RecordingFeatures | None:
 # --- the table -------------------------------------------------------------------------------
 
 
+class _Used(NamedTuple):
+    """A recording with rows in the table."""
+
+    name: str  # short, and its own
+    recording: Recording
+    outcome: RecordingOutcome
+    spelling: dict[str, str]  # of its channels, to that of the table
+
+
 def _assemble(
     recordings: Sequence[Recording],
     outcomes: Sequence[RecordingOutcome],
     settings: FeatureSettings,
 ) -> FeatureTable:
     """Put the recordings below one another under the union of their channels."""
-    used = [i for i, outcome in enumerate(outcomes) if outcome.n_rows]
+    used = _find_used(recordings, outcomes)
     if not used:
         reasons = [(o.error or " ".join(o.notes) or "all missing").rstrip(".") for o in outcomes]
         listed = "; ".join(f"{o.source}: {r}" for o, r in zip(outcomes[:3], reasons, strict=False))
         raise InputError(f"No recording gave an epoch with any channel left ({listed}).")
-    recordings, outcomes = [recordings[i] for i in used], [outcomes[i] for i in used]
-    spellings = _unify_spelling(outcomes)
     frames = []
-    for outcome, spelling in zip(outcomes, spellings, strict=True):
-        columns = [split_column(column) for column in outcome.X.columns]
-        names = [join_column(spelling[channel], feature) for channel, feature in columns]
-        frames.append(outcome.X.set_axis(names, axis=1))
-    X = pd.concat(frames)
-    names = _recording_names(recordings)
-    channels = list(dict.fromkeys(split_column(column)[0] for column in X.columns))
-    owners = np.repeat(np.arange(len(outcomes)), [outcome.n_rows for outcome in outcomes])
-    labels, subjects, sites = (
-        np.array([getattr(recording, about) or "" for recording in recordings], object)[owners]
-        for about in ("label", "subject", "site")
-    )
+    for part in used:
+        columns = [split_column(column) for column in part.outcome.X.columns]
+        names = [join_column(part.spelling[channel], feature) for channel, feature in columns]
+        frames.append(part.outcome.X.set_axis(names, axis=1))
+    X = pd.concat(frames, ignore_index=True)
+    of_rows = [part.recording for part in used for _ in range(part.outcome.n_rows)]
+    sites = [recording.site or "" for recording in of_rows]
     return FeatureTable(
-        X.reset_index(drop=True),
-        labels,
-        subjects,
-        _table_info(names, recordings, outcomes, settings),
-        sites=sites if (sites != "").all() else None,
-        rows=_table_rows(names, recordings, outcomes, owners),
-        reasons=_list_reasons(names, outcomes, spellings, channels),
+        X,
+        [recording.label for recording in of_rows],
+        [recording.subject for recording in of_rows],
+        _table_info(used, settings),
+        sites=sites if all(sites) else None,
+        rows=_table_rows(used),
+        reasons=_list_reasons(used, list(dict.fromkeys(split_column(name)[0] for name in X))),
     )
 
 
-def _table_info(
-    names: Sequence[str],
-    recordings: Sequence[Recording],
-    outcomes: Sequence[RecordingOutcome],
-    settings: FeatureSettings,
-) -> dict[str, Any]:
+def _find_used(
+    recordings: Sequence[Recording], outcomes: Sequence[RecordingOutcome]
+) -> list[_Used]:
+    """Name each recording with rows by its file or its subject, and unify names of channels."""
+    seen: Counter[str] = Counter()
+    first: dict[str, str] = {}
+    used = []
+    for recording, outcome in zip(recordings, outcomes, strict=True):
+        if not outcome.n_rows:
+            continue
+        source = Path(recording.source)
+        name = source.stem if recording.files or source.suffix else recording.subject
+        while seen[name]:
+            seen[name] += 1
+            name = f"{name}-{seen[name]}"
+        seen[name] += 1
+        spelling = {
+            channel: first.setdefault(same_name(channel), channel) for channel in outcome.channels
+        }
+        if len(set(spelling.values())) < len(spelling):
+            # Two that differ in spelling alone in one file: that is for its owner to mend.
+            spelling = {channel: channel for channel in spelling}
+        used.append(_Used(name, recording, outcome, spelling))
+    return used
+
+
+def _table_info(used: Sequence[_Used], settings: FeatureSettings) -> dict[str, Any]:
     """Describe how a table was made: settings, montage, and the facts of each recording."""
-    montages = sorted({outcome.montage for outcome in outcomes} - {""})
+    montages = sorted({part.outcome.montage for part in used} - {""})
     # Read here and now: neither the table nor what an interrupted run keeps holds names or dates.
-    of_headers = header_facts(recordings)
+    of_headers = header_facts([part.recording for part in used])
     return {
         **settings.as_dict(),
         "montage": montages[0] if len(montages) == 1 else montages or None,
@@ -561,32 +583,26 @@ def _table_info(
                 "rows": outcome.n_rows,
                 "facts": outcome.acquisition | of_header,
             }
-            for name, recording, outcome, of_header in zip(
-                names, recordings, outcomes, of_headers, strict=True
-            )
+            for (name, recording, outcome, _), of_header in zip(used, of_headers, strict=True)
         ],
     }
 
 
-def _table_rows(
-    names: Sequence[str],
-    recordings: Sequence[Recording],
-    outcomes: Sequence[RecordingOutcome],
-    owners: NDArray[np.intp],
-) -> pd.DataFrame:
+def _table_rows(used: Sequence[_Used]) -> pd.DataFrame:
     """Describe the rows of a table: recording, session, condition, details, epoch and onset."""
     known = {
-        RECORDING: names,
-        SESSION: [recording.session for recording in recordings],
+        RECORDING: [part.name for part in used],
+        SESSION: [part.recording.session for part in used],
         CONDITION: None,
     }
-    details = described([recording.details for recording in recordings])
+    details = described([part.recording.details for part in used])
     by_recording = pd.concat([pd.DataFrame(known, dtype=object), details], axis=1)
-    rows = by_recording.loc[owners].reset_index(drop=True)
+    n_rows = [part.outcome.n_rows for part in used]
+    rows = by_recording.loc[np.repeat(by_recording.index, n_rows)].reset_index(drop=True)
     # Epochs that were cut before may have conditions and metadata of their own.
     conditions: list[str | None] = []
     metadata: list[dict[str, str]] = []
-    for recording, outcome in zip(recordings, outcomes, strict=True):
+    for _, recording, outcome, _ in used:
         given = recording.condition
         if outcome.conditions and (given is None or given.startswith(_BIDS_CONDITION)):
             conditions += ["_".join(filter(None, (given, own))) for own in outcome.conditions]
@@ -599,47 +615,15 @@ def _table_rows(
     rows[CONDITION] = pd.Series(conditions, dtype=object)
     of_epochs = described(metadata)
     rows = rows.join(of_epochs[of_epochs.columns.difference(rows.columns, sort=False)])
-    rows[EPOCH] = [epoch for outcome in outcomes for epoch in outcome.epochs]
-    rows[ONSET] = np.concatenate([outcome.X.index for outcome in outcomes])
+    rows[EPOCH] = [epoch for part in used for epoch in part.outcome.epochs]
+    rows[ONSET] = np.concatenate([part.outcome.X.index for part in used])
     return rows
 
 
-def _unify_spelling(outcomes: Sequence[RecordingOutcome]) -> list[dict[str, str]]:
-    """Map channels that recordings write differently to their first spelling."""
-    first: dict[str, str] = {}
-    spellings = []
-    for outcome in outcomes:
-        unified = {name: first.setdefault(same_name(name), name) for name in outcome.channels}
-        # Two in one file: that is for its owner to mend.
-        alike = len(set(unified.values())) < len(unified)
-        spellings.append({name: name for name in unified} if alike else unified)
-    return spellings
-
-
-def _recording_names(recordings: Sequence[Recording]) -> list[str]:
-    """Give each recording a short name of its own: its file's, or its subject's."""
-    seen: Counter[str] = Counter()
-    names = []
-    for recording in recordings:
-        source = Path(recording.source)
-        name = source.stem if recording.files or source.suffix else recording.subject
-        while seen[name]:
-            seen[name] += 1
-            name = f"{name}-{seen[name]}"
-        seen[name] += 1
-        names.append(name)
-    return names
-
-
-def _list_reasons(
-    names: Sequence[str],
-    outcomes: Sequence[RecordingOutcome],
-    spellings: Sequence[dict[str, str]],
-    channels: Sequence[str],
-) -> pd.DataFrame:
+def _list_reasons(used: Sequence[_Used], channels: Sequence[str]) -> pd.DataFrame:
     """List why channels are missing, also those that a recording does not have."""
     listed = []
-    for name, outcome, spelling in zip(names, outcomes, spellings, strict=True):
+    for name, _, outcome, spelling in used:
         cells = {
             reason: {spelling[channel]: epochs for channel, epochs in hits.items()}
             for reason, hits in outcome.cells.items()
