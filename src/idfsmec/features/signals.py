@@ -176,14 +176,7 @@ class Signals:
         return cut_epochs(self.data, begins, int((ends - begins).min()))
 
 
-def read_signals(
-    data: Any,
-    settings: FeatureSettings,
-    *,
-    sfreq: float | None = None,
-    ch_names: Sequence[str] | None = None,
-    unit: float | None = None,
-) -> Signals:
+def read_signals(data: Any, settings: FeatureSettings, **of_array: Any) -> Signals:
     """Read the EEG channels of what :func:`idfsmec.features.extract_features` takes."""
     import mne  # takes a while to load
 
@@ -191,7 +184,7 @@ def read_signals(
         return _from_mne(data.load(), settings, data.source, data.reject_log)
     if isinstance(data, mne.io.BaseRaw | mne.BaseEpochs):
         return _from_mne(data, settings, _UNNAMED)
-    return _from_array(data, settings, sfreq, ch_names, unit)
+    return _from_array(data, settings, **of_array)
 
 
 def _choose_channels(channels: Channels, wanted: str | Iterable[str], source: str) -> Channels:

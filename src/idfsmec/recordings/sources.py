@@ -31,17 +31,13 @@ from idfsmec.recordings.recording import (
     Recording,
     check_signals,
     check_spelling,
-    details_of,
     epoch_conditions,
     file_recording,
     files_of,
     holds_epochs,
-    is_missing,
-    read_cells,
-    read_text,
-    read_tsv,
     read_with_mne,
 )
+from idfsmec.recordings.study_files import details_of, is_missing, read_cells, read_text, read_tsv
 from idfsmec.table.columns import same_name
 
 if TYPE_CHECKING:

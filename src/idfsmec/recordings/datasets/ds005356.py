@@ -12,14 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from idfsmec.errors import InputError
-from idfsmec.recordings.datasets._release import find_files, warn_of_left_out
-from idfsmec.recordings.recording import (
-    Recording,
-    details_of,
-    file_recording,
-    read_sheet,
-    read_with_mne,
-)
+from idfsmec.recordings.recording import Recording, file_recording, read_with_mne
+from idfsmec.recordings.study_files import details_of, find_files, read_sheet, warn_of_left_out
 
 if TYPE_CHECKING:
     import mne

@@ -16,8 +16,8 @@ import numpy as np
 
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.recordings._matlab import load_mat
-from idfsmec.recordings.datasets._release import find_files
-from idfsmec.recordings.recording import Recording, details_of, file_recording, read_sheet
+from idfsmec.recordings.recording import Recording, file_recording
+from idfsmec.recordings.study_files import details_of, find_files, read_sheet
 
 if TYPE_CHECKING:
     import mne

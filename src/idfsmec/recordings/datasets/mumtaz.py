@@ -11,13 +11,13 @@ from os import PathLike
 from pathlib import Path
 
 from idfsmec.errors import InputError
-from idfsmec.recordings.datasets._release import check_choice, find_files
 from idfsmec.recordings.recording import (
     Recording,
     file_recording,
     find_duplicates,
     leave_out_copies,
 )
+from idfsmec.recordings.study_files import check_choice, find_files
 
 CONDITIONS = ("EC", "EO", "TASK")
 _GROUPS = {"H": "HC", "MDD": "MDD"}

@@ -19,14 +19,14 @@ import numpy as np
 
 from idfsmec.errors import InputError
 from idfsmec.recordings._matlab import load_mat
-from idfsmec.recordings.datasets._release import check_choice, find_files, warn_of_left_out
-from idfsmec.recordings.recording import (
-    Recording,
+from idfsmec.recordings.recording import Recording, file_recording, read_with_mne
+from idfsmec.recordings.study_files import (
+    check_choice,
     details_of,
-    file_recording,
+    find_files,
     read_sheet,
     read_tsv,
-    read_with_mne,
+    warn_of_left_out,
 )
 
 if TYPE_CHECKING:

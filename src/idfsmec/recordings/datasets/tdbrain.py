@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from idfsmec.errors import InputError
-from idfsmec.recordings.datasets._release import check_choice, find_files, warn_of_left_out
-from idfsmec.recordings.recording import (
-    Recording,
+from idfsmec.recordings.recording import Recording, file_recording, files_of, read_with_mne
+from idfsmec.recordings.study_files import (
+    check_choice,
     details_of,
-    file_recording,
-    files_of,
+    find_files,
     is_missing,
     read_sheet,
     read_tsv,
-    read_with_mne,
+    warn_of_left_out,
 )
 from idfsmec.table.columns import fold
 
