@@ -526,16 +526,17 @@ def _assemble(
         names = [join_column(part.spelling[channel], feature) for channel, feature in columns]
         frames.append(part.outcome.X.set_axis(names, axis=1))
     X = pd.concat(frames, ignore_index=True)
+    channels = list(dict.fromkeys(split_column(column)[0] for column in X.columns))
     of_rows = [part.recording for part in used for _ in range(part.outcome.n_rows)]
-    sites = [recording.site or "" for recording in of_rows]
+    sites = pd.Series([recording.site or "" for recording in of_rows])
     return FeatureTable(
         X,
-        [recording.label for recording in of_rows],
-        [recording.subject for recording in of_rows],
+        pd.Series([recording.label for recording in of_rows]),
+        pd.Series([recording.subject for recording in of_rows]),
         _table_info(used, settings),
-        sites=sites if all(sites) else None,
+        sites=sites if (sites != "").all() else None,
         rows=_table_rows(used),
-        reasons=_list_reasons(used, list(dict.fromkeys(split_column(name)[0] for name in X))),
+        reasons=_list_reasons(used, channels),
     )
 
 

@@ -265,9 +265,9 @@ class EpochSignal:
         return _dot(self.centred, self.centred) / self.n_times
 
     @cached_property
-    def frequencies(self) -> Array:
+    def frequencies(self) -> NDArray[np.floating]:
         """Frequencies of :attr:`power` in Hz, shape (n_times // 2 + 1,)."""
-        return _frequencies(self.n_times, self.sfreq)
+        return np.fft.rfftfreq(self.n_times, 1 / self.sfreq)
 
     @cached_property
     def power(self) -> Array:
@@ -289,9 +289,9 @@ class EpochSignal:
         return min(round(self.settings.welch_window * self.sfreq), self.n_times)
 
     @cached_property
-    def welch_frequencies(self) -> Array:
+    def welch_frequencies(self) -> NDArray[np.floating]:
         """Frequencies of :attr:`psd` in Hz, shape (n_frequencies,)."""
-        return _frequencies(self._welch_samples, self.sfreq)
+        return np.fft.rfftfreq(self._welch_samples, 1 / self.sfreq)
 
     @cached_property
     def psd(self) -> Array:
@@ -311,19 +311,18 @@ class EpochSignal:
         of what is left is the sum of :attr:`power` over the band, so no filter is run. Bin 0 is
         the mean and never counts.
         """
-        bins = self._bins(self.n_times, band)
+        bins = self._bins(self.frequencies, band)
         return self.power[..., max(bins.start, 1) : bins.stop].sum(axis=-1)
 
     def band_power(self, band: str) -> Array:
         """Integrate Welch's density over the band: sum of bins times their width, shape (...)."""
-        bins = self._bins(self._welch_samples, band)
+        bins = self._bins(self.welch_frequencies, band)
         width = self.welch_frequencies[1] - self.welch_frequencies[0]
         return self.psd[..., bins].sum(axis=-1) * width
 
-    def _bins(self, n_times: int, band: str) -> slice:
-        """Bins of a band in the spectrum of so many samples: lower edge in, upper edge out."""
+    def _bins(self, frequencies: NDArray[np.floating], band: str) -> slice:
+        """Bins of a band in a spectrum: lower edge in, upper edge out."""
         lower, upper = self.settings.bands[band]
-        frequencies = _frequencies(n_times, self.sfreq)
         # Bin frequencies are k * sfreq / n with rounding: an edge that is meant to coincide with
         # a bin must not fall on either side of it by chance.
         slack = 1e-9 * max(upper, 1.0)
@@ -336,10 +335,6 @@ class EpochSignal:
                 "a higher sampling rate or other bands."
             )
         return slice(int(start), int(stop))
-
-
-def _frequencies(n_times: int, sfreq: float) -> Array:
-    return np.fft.rfftfreq(n_times, 1 / sfreq).astype(np.float64)
 
 
 def _dot(a: Array, b: Array) -> Array:

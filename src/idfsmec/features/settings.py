@@ -208,12 +208,8 @@ class FeatureSettings:
         """Plain containers, for a table's ``info``; the features are the table's columns."""
         default = asdict(DetectionLimits())
         limits = {name: x for name, x in asdict(self.limits).items() if x != default[name]}
-        plain = {key: getattr(self, key) for key in _INFO_KEYS} | {
-            "band_pass": None if self.band_pass is None else list(self.band_pass),
-            "channels": self.channels if isinstance(self.channels, str) else list(self.channels),
-            "bands": {name: list(band) for name, band in self.bands.items()},
-            "limits": limits,
-        }
+        given = {key: getattr(self, key) for key in _INFO_KEYS} | {"limits": limits}
+        plain = json.loads(json.dumps(given))  # tuples become lists
         return {"sfreq": plain.pop("resample"), "unit": "uV", **plain}
 
     @classmethod
