@@ -1,4 +1,3 @@
-from .accuracy import plot_accuracy_by_rate, plot_electrode_curve, plot_participant_curve
 from .cards import plot_calibration, write_model_card, write_subject_pages
 from .channels import (
     plot_channel_weights,
@@ -8,6 +7,7 @@ from .channels import (
     plot_selection_frequency,
 )
 from .comparison import plot_paired_differences
+from .curves import plot_accuracy_by_rate, plot_electrode_curve, plot_participant_curve
 from .documents import write_audit_page, write_reporting_checklist
 from .page import summarise, write_report
 from .style import use_style

@@ -16,7 +16,7 @@ from idfsmec._files import check_writable
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Results
 from idfsmec.progress import Listener, Progress
-from idfsmec.report import accuracy, channels, clinic, comparison, data, method, style
+from idfsmec.report import channels, clinic, comparison, curves, data, style
 from idfsmec.report.data import TableResults
 from idfsmec.report.documents import summarise_audit
 from idfsmec.report.style import PageFigure
@@ -40,17 +40,17 @@ _KINDS: tuple[Callable[[TableResults], Iterator[PageFigure]], ...] = (
     channels.effect_figures,
     channels.frequency_figures,
     channels.missing_figures,
-    accuracy.accuracy_by_rate_figures,
+    curves.accuracy_by_rate_figures,
     comparison.difference_figures,
-    accuracy.accuracy_by_k_figures,
+    curves.accuracy_by_k_figures,
     clinic.decision_figures,
-    accuracy.imputation_figures,
-    accuracy.electrode_figures,
-    accuracy.participant_figures,
-    method.ablation_figures,
-    method.sensitivity_figures,
-    method.cost_figures,
-    method.convergence_figures,
+    curves.imputation_figures,
+    curves.electrode_figures,
+    curves.participant_figures,
+    curves.ablation_figures,
+    curves.sensitivity_figures,
+    curves.cost_figures,
+    curves.convergence_figures,
 )
 _HARMONIZED = (
     "harmonized in location and scale (ComBat), learned from the training samples{only} of each "
