@@ -199,16 +199,13 @@ def _clinical_tables(model: Model) -> list[_Table]:
     """Return what a clinic asks of predictions, for all participants and for groups of them."""
     clinical = model.performance["clinical"]
     counts = list(model.data["subjects"].values())
-    text, header, rows = clinic.score_table(clinical, model.classes, counts, _red(model))
-    scored = _Table(clinic.TITLE, text, header, rows)
+    scored = _Table(**clinic.score_table(clinical, model.classes, counts, _red(model)))
     rows = [
         [percent(row["threshold"]), _number(row), f"{row['all']:.2f}"]
         for row in clinical["decision_curve"][1::2]
     ]
-    text, header = (
-        clinic.caption(clinical),
-        ("probability", "net benefit (95 % CI)", "acting on all"),
-    )
+    text = clinic.caption(clinical)
+    header = ("probability", "net benefit (95 % CI)", "acting on all")
     picture = style.save_figure(clinic.plot_decision_curve(clinical), text, None, "decision")
     return [scored, _Table("Decision curve", text, header, rows, picture)]
 

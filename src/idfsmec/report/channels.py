@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from idfsmec.errors import InputError
 from idfsmec.missing.association import ALPHA
 from idfsmec.report import style
-from idfsmec.report.data import TableResults
+from idfsmec.report.data import EFFECT_SIZES, ROUNDING, TableResults, effect_size
 from idfsmec.report.style import PageFigure
 from idfsmec.report.text import (
     EXCLUDES_ZERO,
@@ -26,7 +26,6 @@ from idfsmec.report.text import (
     listing,
     name_features,
     percent,
-    row_labels,
 )
 from idfsmec.table.columns import join_columns, split_column
 from idfsmec.table.positions import channel_positions
@@ -38,10 +37,6 @@ if TYPE_CHECKING:
 _FEWEST_FOR_A_MAP, _MOST_BARS, _MOST_FEATURES = 8, 24, 20
 #: Below so many equal shares the largest weight is not worth a headline.
 _NEARLY_EVEN = 1.25
-#: Frequencies are counts of halves divided by their number: equal ones may differ by rounding.
-_ROUNDING = 1e-9
-#: Columns of an effect size with its CI, and its name.
-EFFECT_SIZES = {"hedges_g": "Hedges' g", "eta_squared": "η²", "spearman": "Spearman's ρ"}
 
 
 def channel_weights(table: TableResults) -> pd.Series:
@@ -276,22 +271,6 @@ def score_figures(table: TableResults) -> Iterator[PageFigure]:
     yield PageFigure("heatmap", draw, caption, sentences)
 
 
-def effect_size(ranking: pd.DataFrame) -> str | None:
-    """Return the effect size that a ranking carries, or None where none was recorded."""
-    sizes = (name for name in EFFECT_SIZES if name in ranking and ranking[name].notna().any())
-    return next(sizes, None)
-
-
-def add_directions(ranking: pd.DataFrame) -> pd.DataFrame:
-    """Add ``arrow`` and ``excludes_zero`` (of the CI) to effects."""
-    size = effect_size(ranking)
-    if size is None:
-        return ranking
-    value, low, high = (ranking[f"{size}{end}"] for end in ("", "_low", "_high"))
-    arrows = np.where(value >= 0, "→", "←") if size != "eta_squared" else "↑"
-    return ranking.assign(arrow=arrows, excludes_zero=(low > 0) | (high < 0))
-
-
 @style.literal_text
 def plot_effects(
     ranking: pd.DataFrame,
@@ -323,20 +302,20 @@ def plot_effects(
         raise ValueError(
             f"The ranking has no effects: none of the columns {', '.join(EFFECT_SIZES)}."
         )
-    shown = add_directions(ranking.head(_MOST_FEATURES))
+    shown = ranking.head(_MOST_FEATURES)
     ax = style.make_axes(ax, 7.2, 1.9 + 0.24 * len(shown))
     for y, row in enumerate(shown.to_dict("records")):
-        effect = [row[f"{size}{end}"] for end in ("", "_low", "_high")]
-        if not np.isfinite(effect[0]):
+        value, low, high = effect = [row[f"{size}{end}"] for end in ("", "_low", "_high")]
+        if not np.isfinite(value):
             continue
-        color = style.EMPHASIS if effect[0] >= 0 else style.FILTER
-        filled, gid = row["excludes_zero"], f"effect-{y}"
-        style.draw_estimate(ax, y, effect, color, filled, markersize=5.5, gid=gid)
+        color, filled = style.EMPHASIS if value >= 0 else style.FILTER, low > 0 or high < 0
+        style.draw_estimate(ax, y, effect, color, filled, markersize=5.5, gid=f"effect-{y}")
         if np.isfinite(row.get("auc", np.nan)):
             text = f"{row['auc']:.2f}  ({row['auc_low']:.2f} to {row['auc_high']:.2f})"
             style.annotate(ax, text, (1.02, y), units=("axes fraction", "data"), va="center")
     ax.axvline(0, color=style.INK, linewidth=1)
-    ax.set_yticks(range(len(shown)), row_labels(shown))
+    columns = join_columns(shown["channel"], shown["feature"])
+    ax.set_yticks(range(len(shown)), [column_label(name) for name in columns])
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlabel(EFFECT_SIZES[size])
     title = "Direction and size of the leading features"
@@ -350,8 +329,8 @@ def plot_effects(
 
 def effect_figures(table: TableResults) -> Iterator[PageFigure]:
     """Direction and size of the leading features."""
-    ranking = add_directions(table.ranking)
-    if "arrow" not in ranking:
+    ranking = table.ranking
+    if effect_size(ranking) is None:
         return
     labels = [str(label) for label in table.about.get("labels", {})]
     note = "whole table, one value per participant; no folds, no tuning"
@@ -379,12 +358,12 @@ def effect_figures(table: TableResults) -> Iterator[PageFigure]:
 
 def summarise_resampling(table: TableResults) -> dict[str, Any] | None:
     """Summarise the selections on halves of the participants; None where there were none."""
-    halves = table.results.resampling.get(table.name)
+    halves = table.halves
     if not halves:
         return None
     if "reason" in halves:
         return {"reason": halves["reason"], "stable_features": [], "stability": None}
-    least = halves["threshold"] - _ROUNDING
+    least = halves["threshold"] - ROUNDING
     features, channels = (
         pd.Series(halves[name], dtype=float) for name in ("frequency", "channel_frequency")
     )
@@ -399,15 +378,6 @@ def summarise_resampling(table: TableResults) -> dict[str, Any] | None:
         ],
         "stable_channels": [str(name) for name in channels.index[channels >= least]],
     }
-
-
-def add_frequencies(ranking: pd.DataFrame, halves: Mapping[str, Any] | None) -> pd.DataFrame:
-    """Add the columns ``frequency`` and ``stable`` to a ranking, where halves were drawn."""
-    if not halves or "frequency" not in halves:
-        return ranking
-    columns = pd.Series(join_columns(ranking["channel"], ranking["feature"]), ranking.index)
-    frequency = columns.map(halves["frequency"]).astype(float)
-    return ranking.assign(frequency=frequency, stable=frequency >= halves["threshold"] - _ROUNDING)
 
 
 def describe_stability(halves: Mapping[str, Any] | None) -> str:
@@ -450,7 +420,7 @@ def stability_warnings(findings: Mapping[str, Any]) -> Iterator[tuple[str, str]]
 
 def frequency_figures(table: TableResults) -> Iterator[PageFigure]:
     """How often each feature, and each channel, was selected on halves of the participants."""
-    halves = table.results.resampling.get(table.name)
+    halves = table.halves
     if not halves or "reason" in halves:
         return
     what = f"first {halves['n_picked']} on {halves['n_resamples']} halves of the participants"
@@ -515,7 +485,7 @@ def plot_selection_frequency(
     names = [column_label(str(name)) for name in shown.index]
     width = 4.6 + 0.065 * max(len(max(names, key=len, default="")) - 12, 0)
     ax = style.make_axes(ax, width, 1.7 + 0.21 * max(shown.size, 4))
-    least = -np.inf if threshold is None else threshold - _ROUNDING
+    least = -np.inf if threshold is None else threshold - ROUNDING
     colors = [style.EMPHASIS if share >= least else style.SANITY for share in shown]
     style.draw_bars(ax, names, shown.to_numpy(), colors)
     ax.set_xlim(0, 1.02)

@@ -15,11 +15,11 @@ from idfsmec.report.data import TableResults
 from idfsmec.report.style import PageFigure
 from idfsmec.report.text import listing, percent, share_with_ci
 
-TITLE = "Sensitivity, specificity, predictive values"
 #: What stands beside scores of a table whose audit is red.
 RED = "; acquisition separates the groups as well as the EEG does"
 #: Groups with fewer participants of a class are pointed out.
 _FEW = 10
+_TITLE = "Sensitivity, specificity, predictive values"
 _SCORES = ("sensitivity", "specificity", "PPV", "NPV")
 
 
@@ -50,8 +50,8 @@ def caption(clinical: Mapping[str, Any]) -> str:
 
 def score_table(
     clinical: Mapping[str, Any], classes: Sequence[Any], counts: Sequence[int], red: str = ""
-) -> tuple[str, tuple[str, ...], list[list[str]]]:
-    """Return text, header and rows: all participants, so many per class, and groups of them."""
+) -> dict[str, Any]:
+    """Return title, text, header and rows: all participants, so many per class, and groups."""
     everyone = {"by": "all", "group": "", "n_subjects": counts, "scores": clinical["scores"]}
     rows, few = [], []
     for group in (everyone, *clinical["groups"]):
@@ -66,7 +66,8 @@ def score_table(
     )
     if few:
         text += f" Fewer than {_FEW} participants of a class, do not rely on: {listing(few, 20)}."
-    return text, ("participants", " / ".join(map(str, classes)), *_SCORES), rows
+    header = ("participants", " / ".join(map(str, classes)), *_SCORES)
+    return {"title": _TITLE, "text": text, "header": header, "rows": rows}
 
 
 def summarise_clinical(table: TableResults) -> dict[str, Any] | None:
@@ -76,11 +77,9 @@ def summarise_clinical(table: TableResults) -> dict[str, Any] | None:
         return None
     audit = audits_of(table.results).get(table.name)
     red = RED if audit is not None and audit.level == "red" else ""
-    given = clinical, clinical["classes"], clinical["n_subjects"], red
-    text, header, rows = score_table(*given)
+    scored = score_table(clinical, clinical["classes"], clinical["n_subjects"], red)
     removed = f", {percent(clinical['rate'])} of channels removed" if clinical["rate"] else ""
-    text = f"{table.label(clinical['method'])}{removed}. {text}"
-    return {"title": TITLE, "text": text, "header": header, "rows": rows}
+    return scored | {"text": f"{table.label(clinical['method'])}{removed}. {scored['text']}"}
 
 
 def decision_figures(table: TableResults) -> Iterator[PageFigure]:

@@ -30,40 +30,33 @@ from idfsmec.report.text import (
 _EQUAL = 5e-4
 
 
-def compare_methods(table: TableResults) -> list[dict[str, Any]]:
+def compare_methods(table: TableResults) -> Iterator[dict[str, Any]]:
     """Summarise for each pattern of missing channels the means per method and rate."""
-    return [
-        _compare(table, str(pattern), rows)
-        for pattern, rows in table.rows().groupby("pattern", sort=False)
-    ]
-
-
-def _compare(table: TableResults, pattern: str, rows: pd.DataFrame) -> dict[str, Any]:
-    means = data.intervals(data.task_scores(rows, table.metric), ["method", "rate"])
-    means["best"] = np.isclose(means["mean"], means.groupby("rate")["mean"].transform("max"))
-    rates = sorted(float(rate) for rate in means["rate"].unique())
-    names = data.sort_methods(means["method"], table.methods)
-    cells = {(cell["method"], cell["rate"]): cell for cell in plain_records(means)}
-    # The best other method at a rate is the one that the main one leads by least.
-    paired = _paired_differences(rows, table.main, table.metric)
-    leads = plain_records(
-        paired.loc[paired["difference"].round(9).groupby(paired["rate"]).idxmin()]
-    )
-    return {
-        "rates": rates,
-        "pattern": pattern,
-        "rows": [
-            {
-                "method": table.label(name),
-                "main": name == table.main,
-                "cells": [cells.get((name, rate)) for rate in rates],
-                "mean": float(means.loc[means["method"] == name, "mean"].mean()),
-            }
-            for name in names
-        ],
-        "leads": leads,
-        "sentences": _describe_leads(leads, table.main, names),
-    }
+    for pattern, rows in table.rows().groupby("pattern", sort=False):
+        means = data.intervals(data.task_scores(rows, table.metric), ["method", "rate"])
+        means["best"] = np.isclose(means["mean"], means.groupby("rate")["mean"].transform("max"))
+        rates = sorted(float(rate) for rate in means["rate"].unique())
+        names = data.sort_methods(means["method"], table.methods)
+        cells = {(cell["method"], cell["rate"]): cell for cell in plain_records(means)}
+        # The best other method at a rate is the one that the main one leads by least.
+        paired = _paired_differences(rows, table.main, table.metric)
+        least = paired["difference"].round(9).groupby(paired["rate"]).idxmin()
+        leads = plain_records(paired.loc[least])
+        yield {
+            "rates": rates,
+            "pattern": str(pattern),
+            "rows": [
+                {
+                    "method": table.label(name),
+                    "main": name == table.main,
+                    "cells": [cells.get((name, rate)) for rate in rates],
+                    "mean": float(means.loc[means["method"] == name, "mean"].mean()),
+                }
+                for name in names
+            ],
+            "leads": leads,
+            "sentences": _describe_leads(leads, table.main, names),
+        }
 
 
 def _describe_leads(

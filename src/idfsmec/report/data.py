@@ -13,6 +13,7 @@ from idfsmec.evaluation import Results, clinical_scores
 from idfsmec.evaluation.statistics import compare_folds
 from idfsmec.metrics import corrected_interval, holm
 from idfsmec.report.text import describe_protocol
+from idfsmec.table.columns import join_columns
 
 #: What a score belongs to: a method in a fold of a table at a missing rate.
 TASK = ["table", "pattern", "rate", "seed", "fold", "method"]
@@ -20,6 +21,10 @@ TASK = ["table", "pattern", "rate", "seed", "fold", "method"]
 Methods = Mapping[str, Mapping[str, str]]
 #: The family whose first method is emphasised and what the sentences are about.
 PROPOSED = "proposed"
+#: Columns of an effect size with its CI, and its name.
+EFFECT_SIZES = {"hedges_g": "Hedges' g", "eta_squared": "η²", "spearman": "Spearman's ρ"}
+#: Frequencies are counts of halves divided by their number: equal ones may differ by rounding.
+ROUNDING = 1e-9
 
 _WITH_CHANCE = ("accuracy", "balanced_accuracy", "subject_accuracy", "subject_balanced_accuracy")
 _WHOLE_TABLE_SETTINGS = {
@@ -76,6 +81,12 @@ def shown_metric(results: Results) -> str:
     return metric if metric in _WITH_CHANCE else "balanced_accuracy"
 
 
+def effect_size(ranking: pd.DataFrame) -> str | None:
+    """Return the effect size that a ranking carries, or None where none was recorded."""
+    sizes = (name for name in EFFECT_SIZES if name in ranking and ranking[name].notna().any())
+    return next(sizes, None)
+
+
 class TableResults:
     """The results of one table, as its figures and sentences use them."""
 
@@ -84,8 +95,8 @@ class TableResults:
         self.about: dict[str, Any] = results.tables[name]
         self.main = main_method(results.methods, results.methods)
         self.metric = shown_metric(results)
-        ranking = results.ranking[results.ranking["table"] == name]
-        self.ranking = ranking.sort_values("rank").reset_index(drop=True)
+        #: Selections on halves of the participants; empty where there were none.
+        self.halves: dict[str, Any] = results.resampling.get(name) or {}
         by_class = self.about.get("missing_by_class") or []
         #: Channels observed in one group or none, which cannot separate groups.
         self.dead = [str(row["channel"]) for row in by_class if row["dead"]]
@@ -96,6 +107,22 @@ class TableResults:
         montage = self.about.get("montage")
         named = montage if isinstance(montage, str) else None
         return {"positions": self.about.get("positions"), "montage": named}
+
+    @cached_property
+    def ranking(self) -> pd.DataFrame:
+        """Features, best first; where known with the direction of effects and their stability."""
+        ranking, halves = self.results.ranking, self.halves
+        ranking = ranking[ranking["table"] == self.name].sort_values("rank", ignore_index=True)
+        if size := effect_size(ranking):
+            value, low, high = (ranking[f"{size}{end}"] for end in ("", "_low", "_high"))
+            arrows = np.where(value >= 0, "→", "←") if size != "eta_squared" else "↑"
+            ranking = ranking.assign(arrow=arrows, excludes_zero=(low > 0) | (high < 0))
+        if "frequency" in halves:
+            columns = pd.Series(join_columns(ranking["channel"], ranking["feature"]))
+            frequency = columns.map(halves["frequency"]).astype(float)
+            stable = frequency >= halves["threshold"] - ROUNDING
+            ranking = ranking.assign(frequency=frequency, stable=stable)
+        return ranking
 
     @cached_property
     def clinical(self) -> dict[str, Any] | None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from idfsmec._files import check_writable
 from idfsmec.errors import InputError
@@ -187,7 +186,7 @@ def _summarise(results: Results) -> tuple[dict[str, Any], dict[str, list[PageFig
 def _summarise_table(
     table: TableResults, findings: dict[str, Any], figures: Sequence[PageFigure]
 ) -> dict[str, Any]:
-    size = channels.effect_size(table.ranking)
+    size = data.effect_size(table.ranking)
     numbers = {figure.section: figure.numbers for figure in figures}
     sentences: dict[str, dict[str, list[str]]] = {}
     for figure in figures:
@@ -196,23 +195,17 @@ def _summarise_table(
         "name": table.name,
         "facts": _facts(table),
         "findings": findings,
-        "comparisons": comparison.compare_methods(table),
+        "comparisons": list(comparison.compare_methods(table)),
         "sites": comparison.summarise_sites(table),
         "clinical": clinic.summarise_clinical(table),
         "missingness": channels.associated_missingness(table),
         "audit": summarise_audit(table),
-        "effect": channels.EFFECT_SIZES.get(size or ""),
+        "effect": data.EFFECT_SIZES.get(size or ""),
         "effect_column": size,
         **{name: numbers.get(name) for name in ("electrodes", "participants", "ablation", "cost")},
         "sentences": sentences,
-        "ranking": plain_records(_ranking(table)),
+        "ranking": plain_records(table.ranking),
     }
-
-
-def _ranking(table: TableResults) -> pd.DataFrame:
-    """Return the ranking of a table, with directions and selection frequencies."""
-    ranking = channels.add_directions(table.ranking)
-    return channels.add_frequencies(ranking, table.results.resampling.get(table.name))
 
 
 def _facts(table: TableResults) -> list[tuple[str, str]]:
@@ -231,7 +224,7 @@ def _facts(table: TableResults) -> list[tuple[str, str]]:
 
 def _findings(table: TableResults) -> dict[str, Any]:
     """Summarise leading channels and features, accuracy and stability of a table."""
-    leading, score = _ranking(table).head(10), _accuracy(table)
+    leading, score = table.ranking.head(10), _accuracy(table)
     weights = channels.channel_weights(table)
     even = channels.nearly_even(weights)
     halves = channels.summarise_resampling(table)

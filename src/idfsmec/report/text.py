@@ -179,12 +179,6 @@ def column_label(column: str) -> str:
     return f"{feature_label(feature)} at {channel}"
 
 
-def row_labels(ranking: pd.DataFrame) -> list[str]:
-    """Return the features of a ranking as readers name them."""
-    pairs = zip(ranking["feature"], ranking["channel"], strict=True)
-    return [f"{feature_label(str(feature))} at {channel}" for feature, channel in pairs]
-
-
 def name_features(ranking: pd.DataFrame) -> str:
     """Name the features of a ranking, each with all its channels.
 
