@@ -36,8 +36,9 @@ def test_differences_are_paired_by_fold():
 
 def of_data_set(scores, name, data_set, channels=("F3", "O1")):
     """Results of a table, which may be the reproduction of one of the paper's data sets."""
-    table = {"channels": list(channels), "features": ["a"]}
-    return fake_results(scores.assign(table=name), tables={name: table}, data_set=data_set)
+    results = fake_results(scores.assign(table=name), data_set=data_set)
+    table = results.tables["t"] | {"channels": list(channels)}
+    return dataclasses.replace(results, tables={name: table})
 
 
 def test_only_a_reproduced_data_set_has_published_accuracies():

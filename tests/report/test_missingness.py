@@ -66,7 +66,7 @@ def test_dead_channels_are_named_and_not_counted(results):
     assert "O1 is missing most often" in table["sentences"]["missing"][""][0]
 
 
-def test_tables_that_do_not_say_have_neither_banner_nor_table():
+def test_tables_without_such_channels_have_neither_banner_nor_table():
     summary = summarise(fake_results(two_methods(0.8, 0.7)))
     assert summary["tables"][0]["missingness"] == []
     assert not [w for w in summary["warnings"] if w["title"].startswith("Missing")]

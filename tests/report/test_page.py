@@ -162,12 +162,8 @@ def test_tables_of_many_and_of_three_channels_and_classes_share_a_page(tmp_path)
 
 
 def test_results_that_lack_pieces_still_make_a_page(results, tmp_path, monkeypatch):
-    tables = {
-        name: {key: value for key, value in about.items() if key != "missing_by_recording"}
-        for name, about in results.tables.items()
-    }
     bare = dataclasses.replace(
-        results, convergence={}, environment={}, protocol={}, tables=tables, resampling={},
+        results, convergence={}, environment={}, protocol={}, resampling={},
         ranking=results.ranking[:0], scores=results.chosen(),
     )  # fmt: skip
     monkeypatch.setattr(Results, "read", lambda folder: bare)

@@ -45,7 +45,9 @@ def fake_results(scores, **changes):
     """Results that hold given scores on one small table, and nothing else."""
     table = {
         "channels": ["F3", "O1"], "features": ["a", "b"], "n_samples": 40, "n_subjects": 20,
-        "labels": {"x": 20, "y": 20}, "share_missing": 0.1,
+        "labels": {"x": 20, "y": 20}, "share_missing": 0.1, "montage": None,
+        "missing_by_class": [],
+        "missing_by_recording": {"subjects": ["s1"], "channels": ["F3", "O1"], "share": [[0, 0]]},
     }  # fmt: skip
     nothing = pd.DataFrame(columns=["experiment", "table", "pattern", "rate", "method", "ranking"])
     fields = {

@@ -120,7 +120,7 @@ def metric_rows(model: Model) -> list[dict[str, Any]]:
 
 def _describe_model(model: Model, path: Path) -> dict[str, Any]:
     """Return the content of a card."""
-    measured = model.performance
+    measured, red = model.performance, clinic.red_note(model.audit.get("level"))
     metrics: Mapping[str, Any] = measured.get("metrics", {})
     what = f"{len(model.classes)} classes"
     if len(model.classes) == 2:
@@ -131,7 +131,7 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
         verdict = "above chance" if above else "not above chance, the 95 % CI includes 0.5"
         headline = (
             f"{model.kind} that separates {what} with an AUC of {auc['mean']:.2f} on participants "
-            f"held out: {verdict}{_red(model)}."
+            f"held out: {verdict}{red}."
         )
     return {
         "brand": "idfsmec model card",
@@ -145,10 +145,10 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
         "audit": model.audit or NOT_AUDITED,
         "use": USE,
         "metrics": metric_rows(model),
-        "red": _red(model),
+        "red": red,
         "channels": _bars(measured.get("channels", {})),
         "features": [{"name": column_label(name)} for name in measured.get("features", {})],
-        "tables": _tables(model) if metrics else [],
+        "tables": _tables(model, red) if metrics else [],
         "facts": [*_model_facts(model), ("file", f"{path.name}, SHA-256 {hash_file(path)}")],
         "versions": list(model.versions.items()),
     }
@@ -164,10 +164,10 @@ class _Table(NamedTuple):
     picture: str = ""
 
 
-def _tables(model: Model) -> list[_Table]:
+def _tables(model: Model, red: str) -> list[_Table]:
     """Return the tables of a card of a model that was measured."""
     measured, calibration = model.performance, model.performance["calibration"]
-    tables = _clinical_tables(model) if "clinical" in measured else []
+    tables = _clinical_tables(model, red) if "clinical" in measured else []
     rows = [
         [percent(group["predicted"]), share_with_ci(group, "observed"), group["n"]]
         for group in calibration["bins"]
@@ -190,16 +190,16 @@ def _tables(model: Model) -> list[_Table]:
     if rows:
         tables.append(_Table("Sites left out", text, header, rows))
     rows = [[percent(share["share"]), _number(share)] for share in measured["by_share"]]
-    text = f"Participants held out kept a random share of their channels{_red(model)}."
+    text = f"Participants held out kept a random share of their channels{red}."
     header = ("channels left", "AUC by participant (95 % CI)")
     return [*tables, _Table("Missing channels", text, header, rows)]
 
 
-def _clinical_tables(model: Model) -> list[_Table]:
+def _clinical_tables(model: Model, red: str) -> list[_Table]:
     """Return what a clinic asks of predictions, for all participants and for groups of them."""
     clinical = model.performance["clinical"]
     counts = list(model.data["subjects"].values())
-    scored = _Table(**clinic.score_table(clinical, model.classes, counts, _red(model)))
+    scored = _Table(**clinic.score_table(clinical, model.classes, counts, red))
     rows = [
         [percent(row["threshold"]), _number(row), f"{row['all']:.2f}"]
         for row in clinical["decision_curve"][1::2]
@@ -212,13 +212,6 @@ def _clinical_tables(model: Model) -> list[_Table]:
 
 def _number(values: Mapping[str, float]) -> str:
     return f"{values['mean']:.2f} ({values['low']:.2f} to {values['high']:.2f})"
-
-
-def _red(model: Model) -> str:
-    """Return what stands beside each AUC of a model whose table has a red audit."""
-    if model.audit.get("level") != "red":
-        return ""
-    return clinic.RED
 
 
 def _model_facts(model: Model) -> list[tuple[str, str]]:
@@ -335,13 +328,13 @@ def write_subject_pages(
 
 
 def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, Any]:
-    headline = "No prediction."
+    headline, red = "No prediction.", clinic.red_note(model.audit.get("level"))
     if prediction.predicted is not None:
         headline = f"{percent(prediction.probability)} {prediction.predicted}."
         if prediction.low < 1 / len(model.classes) < prediction.high:
             headline = f"Undecided: {headline}"
     measured = [
-        (m["name"], f"{m['value']} (95 % CI {m['ci']}; chance {m['chance']}){_red(model)}")
+        (m["name"], f"{m['value']} (95 % CI {m['ci']}; chance {m['chance']}){red}")
         for m in metric_rows(model)
     ]
     share = percent(prediction.share_present)

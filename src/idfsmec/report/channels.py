@@ -195,8 +195,8 @@ def weight_figures(table: TableResults) -> Iterator[PageFigure]:
     weights = channel_weights(table)
     if weights.empty:
         return
-    note = table.whole_table_note()
-    draw = partial(plot_channel_weights, weights, note=note, **table.layout)
+    note, montage = table.whole_table_note(), table.montage
+    draw = partial(plot_channel_weights, weights, note=note, montage=montage)
     sentences = []
     if nearly_even(weights):
         sentences = [
@@ -332,7 +332,7 @@ def effect_figures(table: TableResults) -> Iterator[PageFigure]:
     ranking = table.ranking
     if effect_size(ranking) is None:
         return
-    labels = [str(label) for label in table.about.get("labels", {})]
+    labels = [str(label) for label in table.about["labels"]]
     note = "whole table, one value per participant; no folds, no tuning"
     draw = partial(plot_effects, ranking, labels=labels, note=note)
     leading = ranking.head(_MOST_FEATURES)
@@ -545,8 +545,8 @@ def plot_missing_map(shares: pd.DataFrame, *, note: str = "", ax: Axes | None = 
 
 def missing_figures(table: TableResults) -> Iterator[PageFigure]:
     """Where channels are missing, as recorded."""
-    shares = _missing_shares(table)
-    if shares is None or not shares.to_numpy().any():
+    shares = table.missing
+    if not shares.to_numpy().any():
         return
     note = "as recorded, before channels are removed; no folds, no tuning"
     usable, sentences = shares.drop(columns=table.dead, errors="ignore"), []
@@ -562,24 +562,9 @@ def missing_figures(table: TableResults) -> Iterator[PageFigure]:
     yield PageFigure("missing", draw, caption, sentences)
 
 
-def _missing_shares(table: TableResults) -> pd.DataFrame | None:
-    about = table.about.get("missing_by_recording")
-    if not about:
-        return None
-    return pd.DataFrame(about["share"], index=about["subjects"], columns=about["channels"])
-
-
-def missing_share(table: TableResults) -> float:
-    """Return the share of channel samples missing as recorded, without dead channels."""
-    shares = _missing_shares(table)
-    if not table.dead or shares is None:
-        return float(table.about["share_missing"])
-    return float(shares.drop(columns=table.dead, errors="ignore").to_numpy().mean())
-
-
 def associated_missingness(table: TableResults) -> list[dict[str, Any]]:
     """Return channels whose missingness is associated with the label (Holm), and dead ones."""
-    labels = [str(label) for label in table.about.get("labels", {})]
+    labels = [str(label) for label in table.about["labels"]]
     rows: list[dict[str, Any]] = [
         {
             "channel": str(row["channel"]),
@@ -588,7 +573,7 @@ def associated_missingness(table: TableResults) -> list[dict[str, Any]]:
             "p_holm": float(row["p_holm"]),
             "dead": bool(row["dead"]),
         }
-        for row in table.about.get("missing_by_class") or []
+        for row in table.about["missing_by_class"]
         if row["p_holm"] < ALPHA or row["dead"]
     ]
     return sorted(rows, key=lambda row: (row["p_holm"], row["channel"]))

@@ -15,8 +15,6 @@ from idfsmec.report.data import TableResults
 from idfsmec.report.style import PageFigure
 from idfsmec.report.text import listing, percent, share_with_ci
 
-#: What stands beside scores of a table whose audit is red.
-RED = "; acquisition separates the groups as well as the EEG does"
 #: Groups with fewer participants of a class are pointed out.
 _FEW = 10
 _TITLE = "Sensitivity, specificity, predictive values"
@@ -48,6 +46,11 @@ def caption(clinical: Mapping[str, Any]) -> str:
     )
 
 
+def red_note(level: str | None) -> str:
+    """Return what stands beside scores of a table whose audit is red."""
+    return "; acquisition separates the groups as well as the EEG does" if level == "red" else ""
+
+
 def score_table(
     clinical: Mapping[str, Any], classes: Sequence[Any], counts: Sequence[int], red: str = ""
 ) -> dict[str, Any]:
@@ -76,7 +79,7 @@ def summarise_clinical(table: TableResults) -> dict[str, Any] | None:
     if clinical is None:
         return None
     audit = audits_of(table.results).get(table.name)
-    red = RED if audit is not None and audit.level == "red" else ""
+    red = red_note(audit.level) if audit else ""
     scored = score_table(clinical, clinical["classes"], clinical["n_subjects"], red)
     removed = f", {percent(clinical['rate'])} of channels removed" if clinical["rate"] else ""
     return scored | {"text": f"{table.label(clinical['method'])}{removed}. {scored['text']}"}

@@ -123,12 +123,12 @@ def plot_paired_differences(
         significant at 5 % after Holm's correction; very wide CI are cut at the frame.
     """
     known = data.known_methods(methods)
-    names = data.sort_methods(scores["method"], known)
-    main = reference or data.main_method(names, known)
+    looks = style.method_looks(scores["method"], known)
+    main = reference or data.main_method(looks, known)
     if main is None:
         raise ValueError("There is no proposed method among scores: name one with reference.")
     table = _paired_differences(scores, main, metric)
-    looks, others = style.method_looks(names, known), [name for name in names if name != main]
+    others = [name for name in looks if name != main]
     rates = sorted(table["rate"].unique())
     last = len(rates) - 1
     ax = style.make_axes(ax, 7.2, 2.3 + len(others) * (0.16 + 0.08 * len(rates)))

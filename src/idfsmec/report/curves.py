@@ -91,7 +91,7 @@ def _curve_looks(
     curves: pd.DataFrame, methods: data.Methods, note: str
 ) -> tuple[dict[str, MethodLook], str]:
     """Give methods their looks; all but the best of many others are quiet, as the note says."""
-    looks = style.method_looks(data.sort_methods(curves["method"], methods), methods)
+    looks = style.method_looks(curves["method"], methods)
     means = curves.groupby("method", sort=False)["mean"].mean()
     kept = (data.PROPOSED, "sanity")
     others = means[[name for name in means.index if data.family_of(name, methods) not in kept]]
@@ -337,7 +337,7 @@ def electrode_figures(table: TableResults) -> Iterator[PageFigure]:
         title=f"Chosen among the first {number}",
         label="share of folds",
         note=table.note("electrodes"),
-        **table.layout,
+        montage=table.montage,
     )
     each = [f"{name} ({percent(share)})" for name, share in shares[shares > 0].items()]
     sentence = f"Among the first {number} electrodes: {listing(each, 8)} of folds."
@@ -411,8 +411,8 @@ def ablation_figures(table: TableResults) -> Iterator[PageFigure]:
         text = f"Differences from the whole method that are {SIGNIFICANT}: {listing(each, 10)}."
     caption = "The whole method, and with one part taken out. Mean over folds with 95 % CI."
     curves = data.intervals(tasks, ["method", "rate"])
-    names = data.sort_methods(curves["method"], table.methods)
-    looks, sentences = style.method_looks(names, table.methods), [] if paired.empty else [text]
+    looks = style.method_looks(curves["method"], table.methods)
+    sentences = [] if paired.empty else [text]
     axes = "share of channels removed", metric_name(table.metric)
     labels = "Ablation", table.note("ablation"), *axes
     draw = partial(_draw_curves, curves, "rate", looks, labels, chance=table.chance())
@@ -512,11 +512,10 @@ def cost_figures(table: TableResults) -> Iterator[PageFigure]:
     caption = "Selection alone, one thread, logarithmic scale. Median, minimum and maximum."
     main, labels = costs["method"] == table.main, costs["method"].map(table.label)
     numbers = plain_records(costs.assign(main=main, method=labels))
-    names = data.sort_methods(costs["method"], table.methods)
     about = "Seconds per selection", table.note("cost"), "channels", "one selection"
     # A selection below the resolution of the clock still has a position on the axis.
     curves = costs.assign(**costs[["mean", "low", "high"]].clip(lower=1e-6))
-    looks = style.method_looks(names, table.methods)
+    looks = style.method_looks(costs["method"], table.methods)
     draw = partial(_draw_curves, curves, "n_channels", looks, about, log="y", written=seconds)
     yield PageFigure("cost", draw, caption, sentences, numbers=numbers)
 

@@ -97,16 +97,17 @@ class TableResults:
         self.metric = shown_metric(results)
         #: Selections on halves of the participants; empty where there were none.
         self.halves: dict[str, Any] = results.resampling.get(name) or {}
-        by_class = self.about.get("missing_by_class") or []
         #: Channels observed in one group or none, which cannot separate groups.
-        self.dead = [str(row["channel"]) for row in by_class if row["dead"]]
+        self.dead = [str(row["channel"]) for row in self.about["missing_by_class"] if row["dead"]]
+        missing = self.about["missing_by_recording"]
+        #: The share of samples in which a recording (row) lacks a channel (column).
+        self.missing = pd.DataFrame(missing["share"], missing["subjects"], missing["channels"])
 
     @property
-    def layout(self) -> dict[str, Any]:
-        """Where the electrodes are, as figures take it: ``positions`` and ``montage``."""
-        montage = self.about.get("montage")
-        named = montage if isinstance(montage, str) else None
-        return {"positions": self.about.get("positions"), "montage": named}
+    def montage(self) -> str | None:
+        """The montage that the recordings have in common."""
+        montage = self.about["montage"]
+        return montage if isinstance(montage, str) else None
 
     @cached_property
     def ranking(self) -> pd.DataFrame:

@@ -172,12 +172,10 @@ def _score_acquisition(audit: Audit) -> tuple[dict[str, Any] | None, str]:
     if score is None or p is None or audit.best_model == "leader":
         return score, f"{about}." if about else ""
     if p >= verdict.ALPHA or not audit.suspects:
-        also = (
-            ""
-            if p >= verdict.ALPHA
-            else ", but the 95 % CI of the logistic regression includes 0.5"
-        )
-        words = "Not significant" if p >= verdict.ALPHA else "Not above chance"
+        words, also = "Not significant", ""
+        if p < verdict.ALPHA:
+            words = "Not above chance"
+            also = ", but the 95 % CI of the logistic regression includes 0.5"
         without_ci = {**score, "low": None, "high": None}
         return without_ci, f"{about}. {words} after Holm's correction (p = {p:.2g}{also})."
     choice = " The CI is corrected for the choice of the model." if n_models > 1 else ""
@@ -252,7 +250,7 @@ def _answers(results: Results, tables: Mapping[str, FeatureTable]) -> dict[str, 
     answers: dict[str, list[str]] = {section: [] for section in _QUESTIONS}
     audits = audits_of(results)
     for name, about in results.tables.items():
-        labels = ", ".join(f"{label} {n}" for label, n in about.get("labels", {}).items())
+        labels = ", ".join(f"{label} {n}" for label, n in about["labels"].items())
         audit = audits.get(name)
         participants = f"{about['n_subjects']} participants, "
         if audit is not None and audit.n_subjects:
@@ -261,7 +259,7 @@ def _answers(results: Results, tables: Mapping[str, FeatureTable]) -> dict[str, 
         answers["Participants"].append(_answer(name, participants, f"{T}, {R}, {C}"))
         recorded = (
             f"{len(about['channels'])} channels ({listing(about['channels'], 6)}), montage "
-            f"{about.get('montage') or 'not recorded'}; {percent(about['share_missing'], 1)} of "
+            f"{about['montage'] or 'not recorded'}; {percent(about['share_missing'], 1)} of "
             "channel samples missing"
         )
         answers["Recording"].append(_answer(name, recorded, f"{C}, {T}: missing data"))

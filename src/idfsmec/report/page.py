@@ -210,16 +210,18 @@ def _summarise_table(
 
 def _facts(table: TableResults) -> list[tuple[str, str]]:
     about, dead = table.about, table.dead
-    n_channels = f"{len(about['channels']) - len(dead)}"
-    labels = ", ".join(f"{label}: {count}" for label, count in about.get("labels", {}).items())
-    facts = [("participants", f"{about['n_subjects']}")] if "n_subjects" in about else []
-    if "n_samples" in about:
-        facts.append(("samples", f"{about['n_samples']} ({labels})"))
-    facts.append(("channels", f"{n_channels} ({listing(dead)} dead)" if dead else n_channels))
-    facts.append(("features per channel", f"{len(about['features'])}"))
-    if "share_missing" in about:
-        facts.append(("missing as recorded", percent(channels.missing_share(table), 1)))
-    return facts
+    labels = ", ".join(f"{label}: {count}" for label, count in about["labels"].items())
+    n_channels, missing = f"{len(about['channels']) - len(dead)}", about["share_missing"]
+    if dead:
+        n_channels += f" ({listing(dead)} dead)"
+        missing = table.missing.drop(columns=dead, errors="ignore").to_numpy().mean()
+    return [
+        ("participants", f"{about['n_subjects']}"),
+        ("samples", f"{about['n_samples']} ({labels})"),
+        ("channels", n_channels),
+        ("features per channel", f"{len(about['features'])}"),
+        ("missing as recorded", percent(missing, 1)),
+    ]
 
 
 def _findings(table: TableResults) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from matplotlib.ticker import MaxNLocator
 from idfsmec import __version__
 from idfsmec._files import replacing
 from idfsmec.errors import ExistingFileError
-from idfsmec.report.data import PROPOSED, Methods, family_of, known_methods, label_of
+from idfsmec.report.data import PROPOSED, Methods, family_of, label_of, sort_methods
 from idfsmec.report.text import feature_label, percent, points, seconds, slugify
 
 #: Name of the page's CSS variable -> (light colour, dark colour), which the page exchanges. Hues
@@ -124,11 +124,10 @@ class MethodLook(NamedTuple):
     quiet: bool = False
 
 
-def method_looks(names: Sequence[str], methods: Methods | None = None) -> dict[str, MethodLook]:
-    """Give each method a look: hue by family, marker within it; the proposed one emphasised."""
-    methods = known_methods(methods)
+def method_looks(names: Iterable[object], methods: Methods) -> dict[str, MethodLook]:
+    """Sort methods and give them looks: hue by family, marker within; the proposed emphasised."""
     looks: dict[str, MethodLook] = {}
-    for name in names:
+    for name in sort_methods(names, methods):
         family = family_of(name, methods)
         color = THEME[family if family in _FAMILIES else "other"][0]
         if family == PROPOSED:
