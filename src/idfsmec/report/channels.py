@@ -113,7 +113,7 @@ def plot_channel_weights(
     ax.set_xlabel(label)
     if len(names) > order.size:
         note += f"\nthe {order.size} largest of {len(names)}"
-    return style.style_axes(ax, title, note, grid="x", rows=True)
+    return style.style_axes(ax, title, note, grid="x")
 
 
 def _directions(
@@ -248,7 +248,7 @@ def plot_score_heatmap(ranking: pd.DataFrame, *, note: str = "", ax: Axes | None
     ax.set_yticks(np.arange(n_rows) + 0.5, [feature_label(str(name)) for name in wide.index])
     _name_columns(ax, wide.columns, 0.5)
     note += "\nstrongest channels left, strongest features on top"
-    style.style_axes(ax, "Feature scores by channel", note, grid=None, frame=False)
+    style.style_axes(ax, "Feature scores by channel", note, grid=None)
     style.add_colorbar(ax, image, "score")
     return ax
 
@@ -319,7 +319,7 @@ def plot_effects(
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlabel(EFFECT_SIZES[size])
     title = "Direction and size of the leading features"
-    style.style_axes(ax, title, f"{note}\nfilled dot: {EXCLUDES_ZERO}", grid="x", rows=True)
+    style.style_axes(ax, title, f"{note}\nfilled dot: {EXCLUDES_ZERO}", grid="x")
     if "auc" in shown and shown["auc"].notna().any():
         style.annotate(ax, "AUC by participant", (1.02, 1), (0, 3), "axes fraction")
     if size != "eta_squared" and labels is not None and len(labels) == 2:
@@ -498,7 +498,7 @@ def plot_selection_frequency(
             style.annotate(ax, name, (value, 0), (3, 3), ("data", "axes fraction"), color=color)
     if shares.size > shown.size:
         note += f"\nthe {shown.size} highest of {shares.size}"
-    return style.style_axes(ax, title, note, grid="x", rows=True)
+    return style.style_axes(ax, title, note, grid="x")
 
 
 @style.literal_text
@@ -538,7 +538,7 @@ def plot_missing_map(shares: pd.DataFrame, *, note: str = "", ax: Axes | None = 
     ax.set_yticks(np.arange(0, n_rows, step), [str(name) for name in shares.index[::step]])
     ax.set_ylabel("recording")
     note += f"\n{percent(float(values.mean()), 1)} of all missing"
-    style.style_axes(ax, "Missing channels", note, grid=None, frame=False)
+    style.style_axes(ax, "Missing channels", note, grid=None)
     style.add_colorbar(ax, image, "share of samples missing")
     return ax
 

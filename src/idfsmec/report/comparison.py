@@ -163,7 +163,7 @@ def plot_paired_differences(
     note += SIGNIFICANT
     if (np.abs(bars) > reach).any():
         note += "; wide CI are cut at the frame"
-    style.style_axes(ax, f"{looks[main].label} minus each method", note, grid="x", rows=True)
+    style.style_axes(ax, f"{looks[main].label} minus each method", note, grid="x")
     style.name_sides(ax, "the other is better", f"{looks[main].label} is better")
     return ax
 

@@ -178,7 +178,7 @@ def accuracy_by_k_figures(table: TableResults) -> Iterator[PageFigure]:
     caption = "Mean over folds and missing rates for each number of selected features."
     for pattern, rows, note in table.by_pattern():
         tasks = data.task_scores(_curve_rows(rows), table.metric, by=["k"])
-        curves = data.intervals(data.fold_scores(tasks, ["method", "k"]), ["method", "k"])
+        curves = data.intervals(tasks, ["method", "k"])
         # Methods that have no k (all features, boosting) run level across the others' range.
         counts = curves.groupby("method")["k"].nunique()
         level = curves["method"].isin(counts.index[(counts == 1) & (counts.max() > 1)])
@@ -422,12 +422,11 @@ def ablation_figures(table: TableResults) -> Iterator[PageFigure]:
 
 def _ablation_table(table: TableResults, tasks: pd.DataFrame) -> pd.DataFrame:
     """Average every variant over rates, and subtract the whole method, paired by fold."""
-    by_fold = data.fold_scores(tasks, ["method"])
-    variants = data.intervals(by_fold, ["method"])
+    variants = data.intervals(tasks, ["method"])
     whole = data.main_method(variants["method"], table.methods)
     gains = pd.DataFrame(columns=["method", "difference", "low", "high", "significant"])
     if whole is not None:
-        gains = data.differences(by_fold, whole)[list(gains)]
+        gains = data.differences(tasks, whole)[list(gains)]
     # The variant minus the whole method, so both ends change places.
     gains[["difference", "low", "high"]] = -gains[["difference", "high", "low"]].to_numpy()
     ends = {"low": "difference_low", "high": "difference_high"}
@@ -454,8 +453,7 @@ def sensitivity_figures(table: TableResults) -> Iterator[PageFigure]:
         "Mean over folds, missing rates and numbers of features, with 95 % CI. Scores are those "
         "of test folds: the best setting among them is optimistic."
     )
-    by_fold = data.fold_scores(tasks, ["lam", "gamma"])
-    curves = data.intervals(by_fold.sort_values("gamma"), ["lam", "gamma"])
+    curves = data.intervals(tasks.sort_values("gamma"), ["lam", "gamma"])
     curves["setting"] = curves["gamma"].map("γ = {:g}".format)
     axes = "λ: redundancy weight", metric_name(table.metric)
     labels = "Accuracy over λ and γ", table.note("sensitivity"), *axes

@@ -197,17 +197,15 @@ def task_scores(
     return grouped[[metric, "n_train", "n_test"]].mean().rename(columns={metric: "value"})
 
 
-def fold_scores(tasks: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Average over missing rates within each fold, so that a fold counts once."""
-    keys = [*by, "seed", "fold"]
-    return tasks.groupby(keys, as_index=False, sort=False)[["value", "n_train", "n_test"]].mean()
-
-
 def intervals(tasks: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Compute mean and 95 % CI over folds and repeats for each value of ``by``, as they come."""
+    """Compute mean and 95 % CI over folds and repeats for each value of ``by``, as they come.
+
+    A fold counts once: its values at several missing rates are averaged first.
+    """
     rows = []
     for key, group in tasks.groupby(list(by), sort=False):
-        ci = corrected_interval(group["value"], group["n_train"].mean(), group["n_test"].mean())
+        folds = group.groupby(["seed", "fold"], sort=False)["value"].mean()
+        ci = corrected_interval(folds, group["n_train"].mean(), group["n_test"].mean())
         rows.append([*key, ci.mean, ci.low, ci.high, ci.n])
     return pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "n"])
 

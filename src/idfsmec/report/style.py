@@ -162,21 +162,15 @@ def figure_of(ax: Axes) -> Figure:
 
 
 def style_axes(
-    ax: Axes,
-    title: str,
-    note: str = "",
-    *,
-    grid: Literal["x", "y"] | None = "y",
-    rows: bool = False,
-    frame: bool = True,
+    ax: Axes, title: str, note: str = "", *, grid: Literal["x", "y"] | None = "y"
 ) -> Axes:
-    """Set title, note, quiet spines and grid; ``rows``: the y axis names things."""
+    """Set title, note, quiet spines and grid: "x" where the y axis names rows, None for a map."""
     ax.set_facecolor("none")
     for side, spine in ax.spines.items():
-        spine.set_visible(frame and side in ("left", "bottom"))
+        spine.set_visible(grid is not None and side in ("left", "bottom"))
         spine.set_color(BAND)
-    ax.tick_params(colors=MUTED, labelsize=9, length=3 if frame else 0, color=BAND)
-    if rows:
+    ax.tick_params(colors=MUTED, labelsize=9, length=3 if grid else 0, color=BAND)
+    if grid == "x":
         ax.tick_params(axis="y", length=0, labelcolor=INK)
     for axis in (ax.xaxis, ax.yaxis):
         axis.label.set(color=INK, size=9.5)
