@@ -491,7 +491,7 @@ _add("PS-NSGA", "selection.PSNSGA", "wrapper", _few, slow=True, **_search)
 # Three values where the lineage has seven: a setting costs a fit per inner fold.
 _gammas = settings_grid(gamma=(1e-2, 1.0, 1e2))
 # Inner folds only choose gamma, the number of features and the cost.
-_loose = {"tol": 1e-4}
+_loose = {"tol": 1e-3}
 _add("RFS", "selection.RFS", "embedded", {"standardize": True}, settings=_gammas, inner=_loose)
 _add("FSOR", "selection.FSOR", "embedded")
 _add("GRMOR", "selection.GRMOR", "embedded", settings=settings_grid(lam=(1e-3, 1.0, 1e3)))
