@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -135,6 +136,25 @@ class OnItsOwn(CDLSR):
     """Offers no short cut for several numbers of features."""
 
     rank_grid = None
+
+
+class Counting(AnovaF):
+    """Notes how many samples of each class every fit sees."""
+
+    seen: ClassVar[list] = []
+
+    def fit(self, X, y):
+        self.seen.append(np.bincount(y).tolist())
+        return super().fit(X, y)
+
+
+def test_a_method_may_rank_inner_folds_on_some_of_their_samples(tmp_path):
+    Counting.seen.clear()
+    results = run(tmp_path, [Method("counting", Counting(), inner_samples=10)])
+    assert len(results.scores)
+    assert [sum(counts) for counts in Counting.seen].count(10) >= 2
+    assert all(min(counts) > 0 for counts in Counting.seen)
+    assert max(sum(counts) for counts in Counting.seen) > 10
 
 
 class TestRegistering:

@@ -159,6 +159,9 @@ class Method(Part):
     inner : dict, optional
         Parameters of the selector on inner folds, which only choose a number of features, a cost
         and a setting: where a rougher ranking does for that, such as one by fewer trees.
+    inner_samples : int, optional
+        Most samples that the selector sees on an inner fold, drawn at random within classes, where
+        the time of a ranking grows with their square.
     needs : str, optional
         A module without which the method cannot run.
     slow : bool
@@ -182,6 +185,7 @@ class Method(Part):
     all_features: bool = False
     costs: tuple[float, ...] | None = None
     inner: dict[str, Any] = field(default_factory=dict)
+    inner_samples: int | None = None
     needs: str | None = None
     slow: bool = False
 
@@ -279,6 +283,7 @@ class Method(Part):
             "all_features": self.all_features,
             "costs": self.costs,
             **({"inner": _plain(self.inner)} if self.inner else {}),
+            **({"inner_samples": self.inner_samples} if self.inner_samples else {}),
         }
 
 
@@ -475,7 +480,11 @@ def _add(
 
 
 _add("IDFS-MEC", "selection.IDFSMEC", "proposed", settings=settings_grid(lam=LAMS, gamma=GAMMAS))
-_add("ReliefF", "selection.ReliefF", "filter", label="ReliefF (10 neighbours)")
+# Inner folds only choose a setting, the number of features and the cost: some samples do.
+_some = 600
+_add(
+    "ReliefF", "selection.ReliefF", "filter", label="ReliefF (10 neighbours)", inner_samples=_some
+)
 _add("mRMR", "selection.MRMR", "filter", label="mRMR (difference)")
 _add("CMIM", "selection.CMIM", "filter")
 _add("MRMSR", "selection.MRMSR", "filter")
@@ -490,9 +499,8 @@ _few = {"max_samples": 600, "random_state": 0}
 _add("PS-NSGA", "selection.PSNSGA", "wrapper", _few, slow=True, **_search)
 # Three values where the lineage has seven: a setting costs a fit per inner fold.
 _gammas = settings_grid(gamma=(1e-2, 1.0, 1e2))
-# Inner folds only choose gamma, the number of features and the cost.
-_loose = {"tol": 1e-3}
-_add("RFS", "selection.RFS", "embedded", {"standardize": True}, settings=_gammas, inner=_loose)
+_rfs: dict[str, Any] = {"settings": _gammas, "inner": {"tol": 1e-4}, "inner_samples": _some}
+_add("RFS", "selection.RFS", "embedded", {"standardize": True}, **_rfs)
 _add("FSOR", "selection.FSOR", "embedded")
 _add("GRMOR", "selection.GRMOR", "embedded", settings=settings_grid(lam=(1e-3, 1.0, 1e3)))
 _starts: dict[str, Any] = {"label": "CD-LSR (10 starts)", "depends_on_k": True}

@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.utils import resample
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
@@ -326,19 +327,25 @@ class MethodPipeline:
         fold: FoldSamples,
         settings: Sequence[int] | None = None,
         ks: Sequence[int] | None = None,
+        most_samples: int | None = None,
         **parameters: Any,
     ) -> Codes:
         """Rank the columns by the training samples, (n_settings, n_ks, n_columns), 1 is best.
 
-        For some of the method's settings (by default all) and numbers of features.
+        For some of the method's settings (by default all) and numbers of features; with
+        ``most_samples`` by so many at most.
         """
         settings = range(len(self.method.settings)) if settings is None else settings
         ks = self.ks(fold) if ks is None else ks
         counts = [{"n_features_to_select": k} for k in ks] if self.method.depends_on_k else [{}]
         grid = [{**self.method.settings[i], **count} for i in settings for count in counts]
         X = fold.prepare(self.selector_imputer).selecting
+        y, groups = fold.y_train, fold.groups_train
+        if most_samples is not None and most_samples < y.size:
+            how = {"n_samples": most_samples, "replace": False, "random_state": self.random_state}
+            X, y, groups = resample(X, y, groups, stratify=y, **how)
         selector = self._selector(fold, **parameters)
-        (ranks,) = rank_grid(selector, X, fold.y_train, grid, groups=fold.groups_train)
+        (ranks,) = rank_grid(selector, X, y, grid, groups=groups)
         ranks = ranks.reshape(len(settings), len(counts), -1)
         return np.broadcast_to(ranks, (len(settings), len(ks), ranks.shape[2]))
 
@@ -349,11 +356,13 @@ class MethodPipeline:
         a fold as in those of an inner one, so that it may share work between inner folds; not
         where sites are harmonized, which is learned in each.
         """
+        how: dict[str, Any]
         selector = self._selector(fold, **self.method.inner)
         alike = self.method.takes_missing and selector.get_params().get("standardize", False)
         if not alike or fold.harmonize or self.method.depends_on_k:
-            return np.stack([self.rank(part, **self.method.inner) for part in fold.inner])
-        how: dict[str, Any] = {"held_out": fold.held_out, "groups": fold.groups_train}
+            how = {"most_samples": self.method.inner_samples, **self.method.inner}
+            return np.stack([self.rank(part, **how) for part in fold.inner])
+        how = {"held_out": fold.held_out, "groups": fold.groups_train}
         X = fold.prepare().selecting
         ranks = rank_grid(selector, X, fold.y_train, self.method.settings, **how)
         return np.repeat(ranks[:, :, None, :], len(self.ks(fold)), axis=2)
