@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -29,6 +29,7 @@ from idfsmec.evaluation.results import judge_site
 from idfsmec.evaluation.statistics import chance_band
 from idfsmec.evaluation.tasks import add_inner_folds, method_pipeline
 from idfsmec.metrics import (
+    Floats,
     auc_from_ranks,
     draw_within_classes,
     mean_decisions,
@@ -40,13 +41,9 @@ from idfsmec.prediction.harmonizer import harmonize_sites, harmonize_table
 from idfsmec.prediction.methods import Method, find_methods
 from idfsmec.prediction.model import Model, fit_estimator, fit_model, rows_with_a_channel
 from idfsmec.prediction.pipeline import FoldSamples, TableArrays
-from idfsmec.progress import Listener, Progress
+from idfsmec.progress import Listener, Steps
 from idfsmec.selection import choose_electrodes
 from idfsmec.table import FeatureTable
-from idfsmec.table.columns import channel_codes, channel_columns
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 #: Shares of the channels that are left to the subjects held out, for what becomes of the AUC.
 SHARES = (1.0, 0.75, 0.5, 0.25)
@@ -221,17 +218,13 @@ def train_model(
         for repeat, splits in enumerate(repeats)
         for fold in splits
     ]
-    if progress:
-        progress(Progress("folds", 0, len(tasks)))
     probabilities = np.full((len(repeats), len(SHARES), len(table), len(model.classes)), np.nan)
     how = {"estimator": estimator, "electrodes": electrodes, "harmonize": harmonize}
-    work = partial(_predict_fold, table=table, **how)
-    outcomes = run_tasks(work, tasks, n_jobs=count_jobs(n_jobs))
-    for n_done, (position, values) in enumerate(outcomes, 1):
+    work, steps = partial(_predict_fold, table=table, **how), Steps("folds", len(tasks), progress)
+    for position, values in run_tasks(work, tasks, n_jobs=count_jobs(n_jobs)):
         repeat, (_, test), _ = tasks[position]
         probabilities[repeat][:, test] = values
-        if progress:
-            progress(Progress("folds", n_done, len(tasks)))
+        steps.done()
     protocol = {
         "folds": folds,
         "n_splits": len(repeats[0]),
@@ -240,10 +233,9 @@ def train_model(
         **({"harmonize": harmonize} if harmonize else {}),
         **({"electrodes": electrodes} if electrodes else {}),
     }
-    held_out = _HeldOut.of(model, table, probabilities, by_site=folds == "site")
-    performance = {**_measure(held_out, seed, prevalence), **_use(model, used)}
-    kept = dict(audit or {})
-    return replace(model, protocol=protocol, performance=performance, audit=kept)
+    held_out = _HeldOut(model, table, probabilities, by_site=folds == "site")
+    performance = _measure(model, table, held_out, seed, prevalence) | _use(model, used)
+    return replace(model, protocol=protocol, performance=performance, audit=dict(audit or {}))
 
 
 def _use_electrodes(
@@ -282,15 +274,13 @@ def _leave_channels(table: FeatureTable, share: float, seed: int) -> pd.DataFram
     """Leave each subject a random share of the channels."""
     if share == 1.0:
         return table.X
-    _, columns = channel_columns(table.column_channels, table.X.shape[1], None)
-    channel = channel_codes(columns)
-    n_channels = int(channel.max()) + 1
-    keep = max(round(share * n_channels), 1)
+    channel, channels = pd.factorize(np.array(table.column_channels))
+    keep = max(round(share * channels.size), 1)
     names, member = np.unique(table.subjects.to_numpy().astype(str), return_inverse=True)
-    left = np.zeros((names.size, n_channels), dtype=bool)
+    left = np.zeros((names.size, channels.size), dtype=bool)
     for row, name in enumerate(names):
         rng = np.random.default_rng(derive_seed("left", name, seed))
-        left[row, rng.permutation(n_channels)[:keep]] = True
+        left[row, rng.permutation(channels.size)[:keep]] = True
     return table.X.where(left[member][:, channel])
 
 
@@ -313,47 +303,28 @@ def _largest(names: Sequence[str], values: Floats, most: int = 20) -> dict[str, 
     return {names[i]: float(values[i]) for i in order if values[i] > 0}
 
 
-@dataclass(frozen=True)
 class _HeldOut:
-    """Probabilities of subjects when they were held out, means over the epochs of each."""
+    """Subjects when they were held out, in order of their names."""
 
-    classes: list[Any]
-    prior: list[float]  # how frequent the model takes classes to be
-    y: Codes  # (n_subjects,)
-    probabilities: Floats  # (n_repeats, n_shares, n_subjects, n_classes)
-    sites: NDArray | None  # (n_subjects,), where one was held out after the other
-    groups: dict[str, list[str]]  # (n_subjects,) each: sex, age group and site, as far as known
-
-    @classmethod
-    def of(
-        cls, model: Model, table: FeatureTable, probabilities: Floats, *, by_site: bool
-    ) -> _HeldOut:
+    def __init__(
+        self, model: Model, table: FeatureTable, probabilities: Floats, *, by_site: bool
+    ) -> None:
         names = table.subjects.to_numpy().astype(str)
         _, first, member = np.unique(names, return_index=True, return_inverse=True)
         codes = np.searchsorted(model.estimator.classes_, table.y.to_numpy())
-        means, true = mean_decisions(probabilities, codes, member)
-        sites = np.asarray(table.sites).astype(str)[first] if by_site else None
-        return cls(model.classes, model.prior, true, means, sites, subject_groups(table))
-
-    @cached_property
-    def kept(self) -> dict[str, Any]:
-        """What a model keeps of its held-out subjects, to calibrate predictions."""
-        return {
+        # Means over epochs, (n_repeats, n_shares, n_subjects, n_classes).
+        self.probabilities, self.y = mean_decisions(probabilities, codes, member)
+        self.sites = np.asarray(table.sites).astype(str)[first] if by_site else None
+        #: What a model keeps of them, to calibrate predictions.
+        self.kept = {
             "true": self.y.tolist(),
-            "prior": self.prior,
+            "prior": model.prior,  # how frequent the model takes classes to be
             "shares": list(SHARES),
             "left": self.probabilities.mean(axis=0).round(6).tolist(),
         }
-
-    @cached_property
-    def calibrated(self) -> Floats:
-        """Probabilities as predictions give them, each by the other subjects."""
-        return Calibration(self.kept).leave_one_out()
-
-    @property
-    def right(self) -> NDArray[np.bool_]:
-        """Whether each subject would be predicted right."""
-        return np.asarray(self.calibrated.argmax(axis=1) == self.y)
+        #: Probabilities as predictions give them, each by the other subjects.
+        self.calibrated = Calibration(self.kept).leave_one_out()
+        self.right = self.calibrated.argmax(axis=1) == self.y
 
     def roc_auc(self, counts: Floats, share: int = 0) -> Floats:
         """Mean over repetitions, for subjects counted so often: (n_resamples,)."""
@@ -362,8 +333,8 @@ class _HeldOut:
 
     def balanced_accuracy(self, counts: Floats) -> Floats:
         """Mean recall of the classes, for subjects counted so often: (n_resamples,)."""
-        right, masks = self.right, [self.y == code for code in np.unique(self.y)]
-        recalls = [counts[:, of] @ right[of] / counts[:, of].sum(axis=1) for of in masks]
+        masks = [self.y == code for code in np.unique(self.y)]
+        recalls = [counts[:, of] @ self.right[of] / counts[:, of].sum(axis=1) for of in masks]
         return np.asarray(np.mean(recalls, axis=0))
 
     def permuted_auc(self, rng: np.random.Generator) -> Floats:
@@ -374,14 +345,16 @@ class _HeldOut:
             members = np.flatnonzero(where == site)
             labels[:, members] = rng.permuted(labels[:, members], axis=1)
         aucs = []
-        for code in range(len(self.classes)):
+        for code in range(self.probabilities.shape[-1]):
             ranks = rankdata(self.probabilities[:, 0, :, code], axis=1).mean(axis=0)
             member = (labels == code).astype(np.float64)[:, None, :]
             aucs.append(auc_from_ranks(ranks[:, None], member)[:, 0, 0])
         return np.asarray(np.mean(aucs, axis=0))
 
 
-def _measure(held_out: _HeldOut, seed: int, prevalence: float | None) -> dict[str, Any]:
+def _measure(
+    model: Model, table: FeatureTable, held_out: _HeldOut, seed: int, prevalence: float | None
+) -> dict[str, Any]:
     """Return all that a model's ``performance`` says of subjects held out."""
     y, rng = held_out.y, np.random.default_rng(derive_seed("people", seed))
     draws, once = draw_within_classes(y, _RESAMPLES, rng), np.ones((1, y.size))
@@ -396,28 +369,31 @@ def _measure(held_out: _HeldOut, seed: int, prevalence: float | None) -> dict[st
     ]
     low, high = map(float, np.quantile(held_out.permuted_auc(rng), _TAILS))
     band = chance_band(np.bincount(y).tolist(), metric="balanced_accuracy")
-    auc = with_interval(held_out.roc_auc)
-    metrics = {
-        "roc_auc": {**auc, "chance": 0.5, "chance_low": low, "chance_high": high},
-        "balanced_accuracy": {
-            **with_interval(held_out.balanced_accuracy),
-            "chance": band.chance,
-            "chance_low": band.low,
-            "chance_high": band.high,
+    measured: dict[str, Any] = {
+        "metrics": {
+            "roc_auc": {
+                **with_interval(held_out.roc_auc),
+                "chance": 0.5,
+                "chance_low": low,
+                "chance_high": high,
+            },
+            "balanced_accuracy": {
+                **with_interval(held_out.balanced_accuracy),
+                "chance": band.chance,
+                "chance_low": band.low,
+                "chance_high": band.high,
+            },
         },
-    }
-    clinical = {}
-    if y.max() == 1:
-        given = held_out.classes[1], y == 1, held_out.calibrated[:, 1], held_out.prior[1]
-        clinical["clinical"] = summarise_clinical(*given, held_out.groups, prevalence)
-    return {
-        "metrics": metrics,
         "by_share": by_share,
-        "calibration": _calibration(held_out),
-        **clinical,
-        **({} if held_out.sites is None else {"by_site": _by_site(held_out, held_out.sites)}),
+        "calibration": _calibration(held_out, model.classes),
         "held_out": {**held_out.kept, "calibrated": held_out.calibrated.round(6).tolist()},
     }
+    if y.max() == 1:
+        given = model.classes[1], y == 1, held_out.calibrated[:, 1], model.prior[1]
+        measured["clinical"] = summarise_clinical(*given, subject_groups(table), prevalence)
+    if held_out.sites is not None:
+        measured["by_site"] = _by_site(held_out, held_out.sites)
+    return measured
 
 
 def _by_site(held_out: _HeldOut, sites: NDArray) -> list[dict[str, Any]]:
@@ -431,10 +407,10 @@ def _by_site(held_out: _HeldOut, sites: NDArray) -> list[dict[str, Any]]:
     return rows
 
 
-def _calibration(held_out: _HeldOut) -> dict[str, Any]:
+def _calibration(held_out: _HeldOut, classes: Sequence[Any]) -> dict[str, Any]:
     """Of two classes the probability of the second; of more, that of the predicted one."""
-    label, given, hit = str(held_out.classes[1]), held_out.calibrated[:, 1], held_out.y == 1
-    if len(held_out.classes) > 2:
+    label, given, hit = str(classes[1]), held_out.calibrated[:, 1], held_out.y == 1
+    if len(classes) > 2:
         label, given, hit = "", held_out.calibrated.max(axis=1), held_out.right
     n_bins = int(np.clip(given.size // _LEAST_IN_BIN, 1, _MOST_BINS))
     bins = []
