@@ -15,11 +15,12 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from idfsmec._files import neutralise, replacing
+from idfsmec._files import replacing
 from idfsmec._parallel import count_jobs
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.evaluation import Protocol, Results, accuracy, cost, resampling
 from idfsmec.evaluation.protocol import protocol_from
+from idfsmec.evaluation.results import write_csv
 from idfsmec.evaluation.run import Tables, run_experiment
 from idfsmec.evaluation.store import Store
 from idfsmec.features import extract_to_file
@@ -305,8 +306,7 @@ def write_tables(results: Results) -> None:
         "table2": medians,
     }
     for name, frame in frames.items():
-        with replacing(results.folder / f"{name}.csv") as (beside,):
-            neutralise(frame).to_csv(beside, index=False)
+        write_csv(results.folder / f"{name}.csv", frame)
 
 
 def _means_by_rate(results: Results, experiment: str) -> pd.DataFrame:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -363,14 +363,15 @@ def write_files(results: Results) -> None:
     folder = results.folder
     if not results.protocol["experiments"] and not results.resampling:
         return
-    _replace(folder / "results.parquet", partial(results.scores.to_parquet, index=False))
-    _replace(folder / "selections.parquet", partial(results.selections.to_parquet, index=False))
-    _replace(folder / "results.csv", partial(neutralise(results.scores).to_csv, index=False))
-    _replace(folder / "ranking.csv", partial(neutralise(results.ranking).to_csv, index=False))
+    for name, frame in {"results": results.scores, "selections": results.selections}.items():
+        with replacing(folder / f"{name}.parquet") as (beside,):
+            frame.to_parquet(beside, index=False)
+    write_csv(folder / "results.csv", results.scores)
+    write_csv(folder / "ranking.csv", results.ranking)
     if (clinical := clinical_frame(results)).empty:
         (folder / "clinical.csv").unlink(missing_ok=True)
     else:
-        _replace(folder / "clinical.csv", partial(neutralise(clinical).to_csv, index=False))
+        write_csv(folder / "clinical.csv", clinical)
     for name in ("protocol", "tables", "environment", "convergence", "resampling"):
         write_json(folder / f"{name}.json", getattr(results, name))
     if not (folder / "audit.json").exists():  # an audit replaces it
@@ -380,10 +381,11 @@ def write_files(results: Results) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write what JSON can hold, for readers."""
     text = json.dumps(value, indent=1, ensure_ascii=False, default=str)
-    _replace(path, partial(Path.write_text, data=text + "\n", encoding="utf-8"))
-
-
-def _replace(path: Path, write_to: Callable[[Path], Any]) -> None:
-    """Write beside and rename, so that no half file is ever read."""
     with replacing(path) as (beside,):
-        write_to(beside)
+        beside.write_text(text + "\n", encoding="utf-8")
+
+
+def write_csv(path: Path, frame: pd.DataFrame) -> None:
+    """Write a table for readers, with no cell that a spreadsheet would compute."""
+    with replacing(path) as (beside,):
+        neutralise(frame).to_csv(beside, index=False)
