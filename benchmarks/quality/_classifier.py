@@ -37,7 +37,7 @@ def score_classifier(
 def _score(
     table: TableArrays, protocol: Protocol, rate: float, seed: int, fold: int
 ) -> dict[str, object]:
-    data = load_fold(table, protocol, protocol.patterns[0], rate, seed, fold, False)
+    data = load_fold(table, protocol, protocol.patterns[0], rate, seed, fold)
     model, prepared = IDFSMECClassifier(channels=table.channel_of), data.prepare()
     model.fit(prepared.train, data.y_train, groups=data.groups_train)
     of_second = model.decision_function(prepared.test)

@@ -105,11 +105,11 @@ def one_task(table: TableArrays, method: Method, protocol: Protocol) -> tuple[fl
     task = next(iter(plan_folds(table, [method], protocol)))
     with threadpool_limits(1):  # as in a worker
         began = time.process_time()
-        outcome = run_task(task, {"table": table})
+        result = run_task(task, {"table": table})
         seconds = time.process_time() - began
-    if outcome.result is None:
-        raise RuntimeError(outcome.error)
-    return seconds, min(outcome.result.seconds)
+    if result.error is not None:
+        raise RuntimeError(result.error)
+    return seconds, min(result.seconds)
 
 
 def full(n_channels: int, everything: bool, out: str | None) -> None:

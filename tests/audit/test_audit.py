@@ -132,7 +132,7 @@ def test_one_site_at_a_time_is_left_out_of_everything():
     arrays, protocol = TableArrays.of("t", table), Protocol(folds="site", ks=[20])
     decisions = np.zeros((len(table), 2))
     for fold, site in enumerate(("Bern", "Lund", "Oslo")):
-        samples = load_fold(arrays, protocol, "none", 0.0, 0, fold, False)
+        samples = load_fold(arrays, protocol, "none", 0.0, 0, fold)
         here = (table.sites == site).to_numpy()
         decisions[here] = method_pipeline(proposed_method(), protocol, fold).decide(samples)
     scores = score_decisions(decisions, arrays.y, arrays.subjects)

@@ -203,15 +203,14 @@ def test_who_wants_quiet_hears_nothing(monkeypatch):
 
 
 def ended(*values, chosen=True, name="F", error=None):
-    """A task of a fold and its outcome."""
+    """A task of a fold and its result."""
     task = SimpleNamespace(
         method=SimpleNamespace(name=name),
         metric="accuracy",
         coordinates={"table": "clinic", "rate": 0.1, "fold": 0},
     )
     rows = [{"accuracy": value, "chosen": chosen} for value in values]
-    result = None if error else SimpleNamespace(rows=rows)
-    return task, SimpleNamespace(result=result, error=error, seconds=0.0)
+    return task, SimpleNamespace(rows=rows, error=error)
 
 
 def test_means_are_those_of_chosen_rows_and_failures_are_counted_and_named():

@@ -23,7 +23,7 @@ def site_of(table, arrays, people):
 def test_inner_folds_leave_out_the_other_hospitals():
     table = make_hospitals(3)
     arrays = make_arrays(table)
-    data = load_fold(arrays, BY_SITE, "none", 0.0, 0, 1, True)
+    data = load_fold(arrays, BY_SITE, "none", 0.0, 0, 1)
     assert site_of(table, arrays, data.subjects_test) == {"Lund"}
     assert [site_of(table, arrays, one.subjects_test) for one in data.inner] == [
         {"Bern"},
@@ -34,7 +34,7 @@ def test_inner_folds_leave_out_the_other_hospitals():
 def test_with_two_hospitals_inner_folds_are_by_person_and_that_is_said():
     arrays = make_arrays(make_hospitals(2, seed=5))
     with pytest.warns(UserWarning, match="Inner folds are by subject"):
-        data = load_fold(arrays, BY_SITE, "none", 0.0, 0, 0, True)
+        data = load_fold(arrays, BY_SITE, "none", 0.0, 0, 0)
     assert len(data.inner) == BY_SITE.n_inner_splits
 
 

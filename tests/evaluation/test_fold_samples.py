@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from sklearn.impute import KNNImputer
 
-from idfsmec.evaluation import Protocol, tasks
+from idfsmec.evaluation import Protocol
+from idfsmec.evaluation import protocol as protocol_module
 from idfsmec.evaluation.protocol import make_folds
 from idfsmec.evaluation.run import table_digest
 from idfsmec.evaluation.tasks import load_fold
@@ -17,7 +18,7 @@ MEAN = IMPUTERS["mean"]
 
 def load(table, protocol=None, rate=0.3, pattern="random", seed=0, fold=0):
     arrays = make_arrays(table)
-    return load_fold(arrays, protocol or Protocol(n_splits=4), pattern, rate, seed, fold, True)
+    return load_fold(arrays, protocol or Protocol(n_splits=4), pattern, rate, seed, fold)
 
 
 def perturbed(table, rows, what, seed=1):
@@ -61,7 +62,7 @@ def test_nothing_held_out_reaches_what_selectors_see(what, pattern, monkeypatch)
     splits = make_folds(table.y, table.subjects, n_splits=4)
     # Stratified folds know all labels: hold them, so that only what is held out differs.
     monkeypatch.setattr(
-        tasks,
+        protocol_module,
         "make_folds",
         lambda y, *rest, **more: splits if len(y) == len(table) else make_folds(y, *rest, **more),
     )

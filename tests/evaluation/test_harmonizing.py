@@ -32,7 +32,7 @@ def test_a_fold_is_harmonized_by_its_training_samples_alone(wards, folds, missin
     table = simulate_missing(wards, 0.2, random_state=0)
     arrays = make_arrays(table)
     protocol = ALIKE.with_changes(folds=folds, missing_in=missing_in)
-    data = load_fold(arrays, protocol, "none", 0.0, 0, 1, True)
+    data = load_fold(arrays, protocol, "none", 0.0, 0, 1)
     train, test = make_folds(arrays.y, arrays.subjects, folds, 4, 0, arrays.sites)[1]
     known = SiteHarmonizer().fit(arrays.X[train], sites=arrays.sites[train])
     clean = known.transform(arrays.X[train], sites=arrays.sites[train])
@@ -50,12 +50,12 @@ def test_a_fold_is_harmonized_by_its_training_samples_alone(wards, folds, missin
 
 
 def test_what_is_held_out_does_not_move_training(wards):
-    one = load_fold(make_arrays(wards), ALIKE, "none", 0.0, 0, 0, False)
+    one = load_fold(make_arrays(wards), ALIKE, "none", 0.0, 0, 0)
     changed = make_arrays(wards)
     changed = replace(changed, X=changed.X.copy())
     _, test = make_folds(changed.y, changed.subjects, "subject", 4, 0)[0]
     changed.X[test] *= 100
-    other = load_fold(changed, ALIKE.with_changes(ks=[3]), "none", 0.0, 0, 0, False)
+    other = load_fold(changed, ALIKE.with_changes(ks=[3]), "none", 0.0, 0, 0)
     assert_allclose(one.prepare().train, other.prepare().train)
 
 
@@ -179,7 +179,7 @@ def test_sites_can_be_learned_from_controls_in_benchmark_and_training(tmp_path):
     table = confounded()
     protocol = ALIKE.with_changes(harmonize="HC")
     arrays = make_arrays(table)
-    fold = load_fold(arrays, protocol, "none", 0.0, 0, 1, False)
+    fold = load_fold(arrays, protocol, "none", 0.0, 0, 1)
     train, test = make_folds(arrays.y, arrays.subjects, "subject", 4, 0)[1]
     labels = table.y.to_numpy()
     known = SiteHarmonizer(reference="HC")

@@ -81,7 +81,7 @@ def test_no_method_selects_otherwise_when_the_held_out_samples_change(what):
         for one in (table, other):
             arrays = make_arrays(one)
             unit = next(iter(plan_folds(arrays, [method], protocol)))
-            result = run_task(unit, {"t": arrays}).result
+            result = run_task(unit, {"t": arrays})
             settings = [(row["k"], row["params"], row["chosen"]) for row in result.rows]
             found.append((result.rankings, settings))
         assert found[0] == found[1], method.name

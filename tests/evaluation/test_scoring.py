@@ -22,15 +22,14 @@ from .cohorts import make_arrays, make_cohort
 def run(method, protocol, table=None, rate=0.3, fold=0, seed=0, imputer=None):
     (found,) = with_parts(find_methods([method]), imputer)
     arrays = make_arrays(table)
-    nested = protocol.tuning == "nested"
-    data = load_fold(arrays, protocol, "random", rate, seed, fold, nested)
+    data = load_fold(arrays, protocol, "random", rate, seed, fold)
     return score_fold(found, data, protocol, seed=0)
 
 
 def test_an_outer_score_is_that_of_a_plain_scikit_learn_pipeline():
     table = make_cohort(seed=3)
     protocol = Protocol(n_splits=4, ks=[4], svm_costs=[0.1])
-    fold = load_fold(make_arrays(table), protocol, "random", 0.4, 0, 2, False)
+    fold = load_fold(make_arrays(table), protocol, "random", 0.4, 0, 2)
     pipeline = make_pipeline(
         StandardScaler(),
         SimpleImputer(),
@@ -62,7 +61,7 @@ def test_inner_folds_choose_k_like_a_search_by_hand():
     protocol = Protocol(n_splits=4, ks=[1, 3, 6, 12], svm_costs=[0.01, 0.1, 1.0])
     table = make_cohort(seed=5, effect=1.0)
     arrays = make_arrays(table)
-    data = load_fold(arrays, protocol, "random", 0.3, 0, 1, True)
+    data = load_fold(arrays, protocol, "random", 0.3, 0, 1)
     means = {}
     for k in protocol.ks:
         for C in protocol.svm_costs:
@@ -99,7 +98,7 @@ def test_inner_folds_may_rank_more_roughly_than_the_whole_fold():
 
     method = Method("rough", Counting(), inner={"n_trees": 5})
     protocol = Protocol(n_splits=4, ks=[1, 2], n_inner_splits=3)
-    data = load_fold(make_arrays(make_cohort()), protocol, "random", 0.3, 0, 0, True)
+    data = load_fold(make_arrays(make_cohort()), protocol, "random", 0.3, 0, 0)
     score_fold(method, data, protocol, seed=0)
     assert [n_trees for _, n_trees in asked] == [5, 5, 5, 100]
     assert asked[-1][0] == data.y_train.size
@@ -146,7 +145,7 @@ def test_three_classes_are_scored():
 @pytest.mark.parametrize("method", ["ANOVA F", "CD-LSR"])
 def test_a_classifier_asked_for_many_sets_gives_what_one_asked_for_each_gives(imputer, method):
     protocol = Protocol(n_splits=4, ks=[1, 4, 7], n_inner_splits=3)
-    data = load_fold(make_arrays(make_cohort()), protocol, "random", 0.4, 0, 0, True)
+    data = load_fold(make_arrays(make_cohort()), protocol, "random", 0.4, 0, 0)
     (own,) = with_parts(find_methods([method]), imputer)
     single = replace(own, classifier=replace(CLASSIFIERS["svm"], decide_many=None))
     for one, other in zip(

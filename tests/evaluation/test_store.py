@@ -9,7 +9,7 @@ import pytest
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol
 from idfsmec.evaluation.store import Store, StoredTable, TaskResult
-from idfsmec.evaluation.tasks import TaskOutcome, plan_folds
+from idfsmec.evaluation.tasks import plan_folds
 from idfsmec.prediction.methods import find_methods
 
 from .cohorts import make_arrays, make_cohort
@@ -46,7 +46,7 @@ def result(value=0.1):
 def test_what_is_added_comes_back_to_the_last_digit(tmp_path, store, units):
     value = 0.1 + 0.2
     store.set_plan("accuracy", units)
-    store.add(units[1], TaskOutcome(result(value)))
+    store.add(units[1], result(value))
     assert store.done_keys() == {units[1].key}
     store.close()
     with Store(tmp_path, read_only=True) as reader:
@@ -61,18 +61,18 @@ def test_what_is_added_comes_back_to_the_last_digit(tmp_path, store, units):
 def test_a_failure_is_kept_apart_counted_and_gone_after_success(store, units):
     store.set_plan("accuracy", units)
     for message in ("first", "second"):
-        store.add(units[0], TaskOutcome(error=message))
+        store.add(units[0], TaskResult(error=message))
     assert store.done_keys() == set()
     (failure,) = store.failures()
     assert (failure["traceback"], failure["attempts"]) == ("second", 2)
-    store.add(units[0], TaskOutcome(result()))
+    store.add(units[0], result())
     assert store.failures() == []
     assert store.done_keys() == {units[0].key}
 
 
 def test_results_of_units_that_are_no_longer_planned_stay_but_are_not_shown(store, units):
     store.set_plan("accuracy", units)
-    store.add(units[0], TaskOutcome(result()))
+    store.add(units[0], result())
     store.set_plan("accuracy", units[1:])
     assert store.planned() == []
     store.set_plan("accuracy", units)
@@ -82,8 +82,8 @@ def test_results_of_units_that_are_no_longer_planned_stay_but_are_not_shown(stor
 def test_an_error_inside_a_transaction_leaves_nothing_behind(store, units):
     store.set_plan("accuracy", units)
     with pytest.raises(TypeError, match="not JSON serializable"):
-        store.add(units[0], TaskOutcome(TaskResult(notes=[object()])))
-    store.add(units[1], TaskOutcome(result()))
+        store.add(units[0], TaskResult(notes=[object()]))
+    store.add(units[1], result())
     assert store.done_keys() == {units[1].key}
 
 
@@ -146,13 +146,13 @@ def test_a_plan_may_keep_what_is_about_other_tables(store, units):
     for plan in (units, other):
         store.set_plan("ranking", plan, keep=True)
     for unit in (*units, *other):
-        store.add(unit, TaskOutcome(result()))
+        store.add(unit, result())
     assert [one.table.name for one in store.planned()] == ["t"] * 4 + ["u"]
 
 
 def test_another_table_under_a_known_name_is_refused_or_takes_its_place(store, units):
     store.set_plan("accuracy", units)
-    store.add(units[0], TaskOutcome(result()))
+    store.add(units[0], result())
     other = StoredTable("t", "another digest", ("F3__a",), {}, {})
     with pytest.raises(InputError, match=r"another table named 't'.*overwrite=True") as caught:
         store.add_tables([other])

@@ -85,15 +85,15 @@ def test_units_that_share_a_fold_follow_each_other(arrays):
     ]
 
 
-def test_an_error_becomes_part_of_the_outcome(arrays):
+def test_an_error_becomes_part_of_the_result(arrays):
     class Broken(AnovaF):
         def fit(self, X, y):
             raise RuntimeError("no luck today")
 
     (unit, *_) = plan_folds(arrays, [Method("b", Broken())], Protocol(n_splits=2))
-    outcome = run_task(unit, {"t": arrays})
-    assert outcome.result is None
-    assert "RuntimeError: no luck today" in outcome.error
+    result = run_task(unit, {"t": arrays})
+    assert result.rows == []
+    assert "RuntimeError: no luck today" in result.error
 
 
 def test_warnings_of_a_unit_are_kept_with_it():
@@ -103,5 +103,5 @@ def test_warnings_of_a_unit_are_kept_with_it():
     arrays = make_arrays(dataclasses.replace(table, X=X))
     protocol = Protocol(n_splits=2, ks=[2])
     (unit, *_) = plan_folds(arrays, find_methods(["IDFS-MEC"]), protocol)
-    notes = run_task(unit, {"t": arrays}).result.notes
+    notes = run_task(unit, {"t": arrays}).notes
     assert any("rank last: 3" in note for note in notes), notes

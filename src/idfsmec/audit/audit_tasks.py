@@ -16,15 +16,16 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
 
-from idfsmec._parallel import count_jobs, run_tasks
+from idfsmec._parallel import count_jobs
 from idfsmec.audit import confounding
 from idfsmec.audit.variables import Codes, Floats, Variables, encode_variables
 from idfsmec.audit.verdict import Audit, audits_of, find_suspects, put_together
 from idfsmec.errors import InputError
-from idfsmec.evaluation.protocol import Folds, Protocol, make_folds, most_splits
+from idfsmec.evaluation.protocol import Fold, Folds, make_folds, most_splits
 from idfsmec.evaluation.results import AUDIT, Results, write_json
 from idfsmec.evaluation.run import (
     Tables,
+    compute_tasks,
     do_tasks,
     method_or_ours,
     name_tables,
@@ -32,19 +33,11 @@ from idfsmec.evaluation.run import (
     table_arrays,
 )
 from idfsmec.evaluation.store import TaskResult
-from idfsmec.evaluation.tasks import (
-    UNFIT,
-    Task,
-    load_fold,
-    make_task,
-    method_pipeline,
-    rank_whole,
-    run_task,
-)
+from idfsmec.evaluation.tasks import UNFIT, Task, make_task, rank_whole
 from idfsmec.metrics import Scores, holm, score_decisions
 from idfsmec.prediction.methods import Method
-from idfsmec.prediction.pipeline import TableArrays
-from idfsmec.progress import Listener, Progress
+from idfsmec.prediction.pipeline import FoldSamples, MethodPipeline, TableArrays
+from idfsmec.progress import Listener
 from idfsmec.solver.scaling import Scaling
 from idfsmec.table import FeatureTable
 
@@ -133,17 +126,12 @@ def audit(
     wanted = PARTS if parts is None else tuple(dict.fromkeys(["recording", *parts]))
     how: dict[str, Any] = {"n_splits": n_splits, "folds": folds, "seed": seed}
     tasks, arrays = _plan("table", table, encode_variables(table, also), wanted, **how)
-    report = progress or (lambda event: None)
-    report(Progress(AUDIT, 0, len(tasks)))
-    by_part, work = {}, partial(run_task, tables={"table": arrays})
-    outcomes = run_tasks(work, tasks, n_jobs=count_jobs(n_jobs))
-    for n_done, (position, outcome) in enumerate(outcomes, 1):
-        task = tasks[position]
+    by_part, given = {}, {"table": arrays}
+    for task, result in compute_tasks(AUDIT, tasks, given, count_jobs(n_jobs), progress):
         part = task.coordinates["part"]
-        if outcome.result is None:
-            raise RuntimeError(f"the part {part} of the audit failed: {outcome.error}")
-        by_part[part] = outcome.result.found
-        report(Progress(AUDIT, n_done, len(tasks), (task, outcome)))
+        if result.error is not None:
+            raise RuntimeError(f"the part {part} of the audit failed: {result.error}")
+        by_part[part] = result.found
     return put_together(by_part)
 
 
@@ -254,25 +242,25 @@ class _Parts:
         seed: int,
     ) -> None:
         self.table, self.method, self.variables, self.seed = table, method, variables, seed
-        given = table.y, table.subjects
-        self.subjects = confounding.Subjects.of(*given, table.n_classes)
-        splits = []
-        if folds == "site":
-            splits = make_folds(*given, "site", sites=table.sites)
-        elif (n_splits := min(n_splits, most_splits(*given))) >= 2:
-            splits = make_folds(*given, "subject", n_splits, seed)
-        self.n_folds = len(splits)
-        self.protocol = Protocol(folds=folds, n_splits=max(len(splits), 2), ks=(N_FEATURES,))
+        self.subjects = confounding.Subjects.of(table.y, table.subjects, table.n_classes)
+        self.held_out_by, self.folds = folds, list[Fold]()
+        n_splits = min(n_splits, most_splits(table.y, table.subjects))
+        if folds == "site" or n_splits >= 2:
+            self.folds = self._split(table, folds, n_splits)
         fold_of = np.zeros(table.y.size, dtype=np.intp)
-        for fold, (_, held_out) in enumerate(splits):
+        for fold, (_, held_out) in enumerate(self.folds):
             fold_of[held_out] = fold
         self.fold_of = self.subjects.of_subjects(fold_of)
+
+    def _split(self, table: TableArrays, folds: Folds, n_splits: int) -> list[Fold]:
+        given = table.y, table.subjects, folds, n_splits, self.seed
+        return make_folds(*given, sites=table.sites)
 
     def tests(self) -> dict[str, Any]:
         """Tests of each variable, and of all together, corrected for their number."""
         variables, subjects, together = self.variables, self.subjects, {}
         alone = confounding.judge_alone(variables, subjects, seed=self.seed)
-        if self.n_folds and alone:
+        if self.folds and alone:
             together = confounding.judge_together(
                 variables.values, subjects, self.fold_of, seed=self.seed
             )
@@ -294,8 +282,8 @@ class _Parts:
             "leader": confounding.leading_decisions(variables, subjects, tests["alone"]),
             "y": y.tolist(),
             "classes": [str(name) for name in self.table.classes],
-            "n_splits": self.n_folds,
-            "folds": self.protocol.folds,
+            "n_splits": len(self.folds),
+            "folds": self.held_out_by,
             "described": variables.described,
             "unused": list(variables.unused),
             "strata": {name: list(levels) for name, levels in variables.strata.items()},
@@ -304,34 +292,36 @@ class _Parts:
 
     def eeg(self) -> dict[str, Any]:
         """What the EEG tells of subjects held out."""
-        if not self.n_folds:
+        if not self.folds:
             return {}
-        decisions = self._decide(self.table)
+        decisions = self._decide(self.table, self.folds)
         scores = _score_samples(decisions, self.table)
         return {"decisions": self.subjects.mean(decisions).tolist(), "scores": scores}
 
     def regressed(self) -> dict[str, Any]:
         """What the EEG tells once the variables associated with the diagnosis are taken out."""
-        names = find_suspects(self.tests()) if self.n_folds else []
+        names = find_suspects(self.tests()) if self.folds else []
         if not names:
             return {}
-        decisions = self._decide(self.table, nuisance=self.variables.columns_of(names))
+        nuisance = self.variables.columns_of(names)
+        decisions = self._decide(self.table, self.folds, nuisance=nuisance)
         return {"decisions": self.subjects.mean(decisions).tolist(), "variables": names}
 
     def by_sample(self) -> dict[str, Any]:
         """What sample-wise folds, which have subjects on both sides, would claim."""
-        if not self.n_folds or np.bincount(self.table.subjects).max() < 2:
+        if not self.folds or np.bincount(self.table.subjects).max() < 2:
             return {}
-        return _score_samples(self._decide(self.table, folds="sample"), self.table)
+        folds = self._split(self.table, "sample", len(self.folds))
+        return _score_samples(self._decide(self.table, folds), self.table)
 
     def before(self) -> dict[str, Any]:
         """What selecting features on all subjects, before splitting, would claim."""
         setting = self.method.settings[self.method.default_setting]
-        ranking = rank_whole(self.method, setting, self.table) if self.n_folds else {}
+        ranking = rank_whole(self.method, setting, self.table) if self.folds else {}
         if "rank" not in ranking:
             return {}
         ranks = np.array(ranking["rank"], dtype=np.intp)
-        return _score_samples(self._decide(self.table, ranks), self.table)
+        return _score_samples(self._decide(self.table, self.folds, ranks), self.table)
 
     def shuffled(self) -> dict[str, Any]:
         """AUC by subject with labels permuted between subjects: one half, or something leaks.
@@ -339,13 +329,13 @@ class _Parts:
         With folds by site they are permuted within sites: each keeps its share of the classes.
         """
         aucs, table = [], self.table
-        within = table.sites if self.protocol.folds == "site" else None
-        for turn in range(N_SHUFFLES if self.n_folds else 0):
-            rng = np.random.default_rng((self.seed, turn))
-            y = self.subjects.permute(rng, within)[self.subjects.member].astype(np.intp)
-            permuted = replace(table, y=y, digest=f"{table.digest}/shuffled/{self.seed}/{turn}")
-            n_splits = min(self.protocol.n_splits, most_splits(y, table.subjects))
-            decisions = self._decide(permuted, n_splits=n_splits)
+        within = table.sites if self.held_out_by == "site" else None
+        for turn in range(N_SHUFFLES if self.folds else 0):
+            y = self.subjects.permute(np.random.default_rng((self.seed, turn)), within)
+            permuted = replace(table, y=y[self.subjects.member])
+            n_splits = min(len(self.folds), most_splits(permuted.y, table.subjects))
+            folds = self._split(permuted, self.held_out_by, n_splits)
+            decisions = self._decide(permuted, folds)
             aucs.append(_score_samples(decisions, permuted)["subject_roc_auc"])
         return {"auc": aucs} if aucs else {}
 
@@ -361,28 +351,25 @@ class _Parts:
     def _decide(
         self,
         table: TableArrays,
+        folds: Sequence[Fold],
         ranks: Codes | None = None,
         nuisance: Floats | None = None,
-        **changes: Any,
     ) -> Floats:
         """Decisions for every sample from folds that held it out, of shape (n_samples, n_classes).
 
         The method is not tuned. ``ranks`` are those of features that were selected before
         splitting; variables of the subjects to regress out are learned in each fold.
         """
-        protocol = self.protocol.with_changes(**changes)
         decisions = np.zeros((table.y.size, table.n_classes))
-        kind = protocol.folds, protocol.n_splits, self.seed
-        folds = make_folds(table.y, table.subjects, *kind, sites=table.sites)
         for fold, (train, held_out) in enumerate(folds):
             used = table
             if nuisance is not None:
                 X = confounding.residuals(table.X, nuisance, self.subjects, train)
-                used = replace(table, X=X, digest=f"{table.digest}/regressed/{self.seed}/{fold}")
-            samples = load_fold(used, protocol, "none", 0.0, self.seed, fold, False)
-            decisions[held_out] = method_pipeline(self.method, protocol, fold).decide(
-                samples, ranks
-            )
+                used = replace(table, X=X)
+            seen = used.take(train)
+            samples = FoldSamples(seen, used.take(held_out), seen)
+            pipeline = MethodPipeline(self.method, (N_FEATURES,), random_state=fold)
+            decisions[held_out] = pipeline.decide(samples, ranks)
         return decisions
 
 

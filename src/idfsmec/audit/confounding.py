@@ -127,12 +127,10 @@ def judge_alone(
         value = float(observed[0][k, columns[best]])
         n_class, oriented = int((subjects.y == k).sum()), max(value, 1.0 - value)
         low, high = auc_interval(oriented, n_class, subjects.y.size - n_class)
-        row: dict[str, Any] = {
-            "variable": variables.names[code],
-            "kind": kind_of(variables.names[code]),
-        }
-        row |= {"level": variables.levels[columns[best]], "class": int(k), "higher": value >= 0.5}
-        rows.append(row | {"auc": oriented, "low": low, "high": high, "p": float(p)})
+        name, level = variables.names[code], variables.levels[columns[best]]
+        about = {"variable": name, "kind": kind_of(name), "level": level}
+        scores = {"auc": oriented, "low": low, "high": high, "p": float(p)}
+        rows.append({**about, "class": int(k), "higher": value >= 0.5, **scores})
     return rows
 
 
@@ -161,9 +159,9 @@ def judge_together(
     """Score a logistic regression of all variables on subjects held out.
 
     Classes weigh alike, and columns are standardised by the subjects trained on. Returns its
-    ``p`` (how often permuted labels do as well), the interval ``low`` to ``high`` of its AUC, and
-    its decisions as ``logistic``. Labels are permuted within each fold, so that folds keep their
-    shares of the classes, and everything is fitted again.
+    ``p`` (how often permuted labels do as well), ``auc`` with its interval and decisions as
+    ``logistic``. Labels are permuted within each fold, so that folds keep their shares of the
+    classes, and everything is fitted again.
     """
     cost = values.shape[0] * (values.shape[1] + 1) ** 2 * _STEPS * len(np.unique(fold_of))
     n_permutations = int(np.clip(_BUDGET / cost, min(199, n_permutations), n_permutations))
@@ -178,10 +176,17 @@ def judge_together(
         score_decisions(decided, y, everyone, wanted)["roc_auc"]
         for decided, y in zip(decisions, labels, strict=True)
     ]
-    few = int(np.bincount(subjects.y).min())
-    low, high = auc_interval(aucs[0], few, subjects.y.size - few)
     p = float(np.mean(np.array(aucs) >= aucs[0] - 1e-12))
-    return {"p": p, "low": low, "high": high, "logistic": decisions[0].tolist()}
+    scored = auc_of_subjects(decisions[0], subjects.y)
+    return {"p": p, **scored, "logistic": decisions[0].tolist()}
+
+
+def auc_of_subjects(decisions: Floats, y: Codes, n_looks: int = 1) -> dict[str, float]:
+    """AUC of decisions, one row per subject, with its interval; see ``metrics.auc_interval``."""
+    auc = score_decisions(decisions, y, np.arange(y.size), ["roc_auc"])["roc_auc"]
+    few = int(np.bincount(y).min())
+    low, high = auc_interval(auc, few, y.size - few, n_looks)
+    return {"auc": auc, "low": low, "high": high}
 
 
 def boosting_decisions(values: Floats, y: Codes, fold_of: Codes, n_classes: int) -> Floats:
@@ -202,11 +207,8 @@ def propensity(values: Floats, y: Codes, n_classes: int) -> Floats:
 
     Subjects with the same values have the same log odds, which models of folds would not give.
     """
-    X = np.ones((y.size, 1)) if not values.size else _standardised(values, values)
-    log_odds = np.zeros((y.size, n_classes))
-    for k in range(1 if n_classes == 2 else 0, n_classes):
-        log_odds[:, k] = (_fit(X, (y == k)[None]) @ X.T)[0]
-    return log_odds
+    X = _standardised(values, values)
+    return _log_odds(X, y[None], X, n_classes)[0]
 
 
 def _held_out(values: Floats, labels: Codes, fold_of: Codes, n_classes: int) -> Floats:
@@ -215,8 +217,7 @@ def _held_out(values: Floats, labels: Codes, fold_of: Codes, n_classes: int) -> 
     for fold in np.unique(fold_of):
         train, test = fold_of != fold, fold_of == fold
         known, new = (_standardised(values[part], values[train]) for part in (train, test))
-        for k in range(1 if n_classes == 2 else 0, n_classes):
-            decisions[:, test, k] = _fit(known, labels[:, train] == k) @ new.T
+        decisions[:, test] = _log_odds(known, labels[:, train], new, n_classes)
     return decisions
 
 
@@ -224,6 +225,14 @@ def _standardised(values: Floats, train: Floats) -> Floats:
     """Columns in units of the subjects trained on, and one of ones."""
     scaled = np.clip(Scaling.learn(train).apply(values), -_FAR, _FAR)
     return np.column_stack([scaled, np.ones(len(values))])
+
+
+def _log_odds(X: Floats, labels: Codes, new: Floats, n_classes: int) -> Floats:
+    """Log odds of new subjects by a model of each labelling and class against the rest."""
+    log_odds = np.zeros((len(labels), len(new), n_classes))
+    for k in range(1 if n_classes == 2 else 0, n_classes):
+        log_odds[:, :, k] = _fit(X, labels == k) @ new.T
+    return log_odds
 
 
 def _fit(X: Floats, positive: NDArray[np.bool_]) -> Floats:
@@ -314,10 +323,7 @@ def auc_in_strata(eeg: Floats, levels: Sequence[str], y: Codes) -> list[dict[str
         counts = np.bincount(y[here], minlength=eeg.shape[1])
         row: dict[str, Any] = {"level": level, "n_subjects": counts.tolist(), "auc": None}
         if counts.min() >= FEWEST_IN_STRATUM:
-            n = int(counts.sum())
-            scored = score_decisions(eeg[here], y[here], np.arange(n), ["roc_auc"])["roc_auc"]
-            low, high = auc_interval(scored, int(counts.min()), n - int(counts.min()))
-            row |= {"auc": scored, "low": low, "high": high}
+            row |= auc_of_subjects(eeg[here], y[here])
         rows.append(row)
     return rows
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from idfsmec.audit.confounding import FEWEST, among_matched, auc_in_strata
+from idfsmec.audit.confounding import FEWEST, among_matched, auc_in_strata, auc_of_subjects
 from idfsmec.audit.variables import Codes, Floats, kind_of, say_variable
 from idfsmec.errors import InputError, listing
 from idfsmec.evaluation.results import write_json
 from idfsmec.evaluation.run import table_digest
-from idfsmec.metrics import auc_difference, auc_interval, score_decisions
+from idfsmec.metrics import auc_difference, auc_interval, balanced_accuracy
 from idfsmec.table import FeatureTable
 
 if TYPE_CHECKING:
@@ -255,10 +255,8 @@ def put_together(parts: Mapping[str, dict[str, Any]]) -> Audit:
 
 def _score(decisions: Floats, y: Codes, n_looks: int = 1) -> dict[str, float]:
     """AUC with its interval and balanced accuracy of decisions, one row per subject."""
-    scores = score_decisions(decisions, y, np.arange(y.size), ["roc_auc", "balanced_accuracy"])
-    auc, few = scores["roc_auc"], int(np.bincount(y).min())
-    low, high = auc_interval(auc, few, y.size - few, n_looks)
-    return {"auc": auc, "low": low, "high": high, "balanced_accuracy": scores["balanced_accuracy"]}
+    balanced = balanced_accuracy(y, decisions.argmax(axis=1))
+    return {**auc_of_subjects(decisions, y, n_looks), "balanced_accuracy": balanced}
 
 
 def _judge(

@@ -170,13 +170,13 @@ class RunningMeans:
         """Add a task: its chosen row, or the mean of all rows where none is chosen."""
         if not isinstance(item, tuple):
             return None  # a recording, of which a table was made first
-        task, outcome = item
-        if outcome.result is None:
+        task, result = item
+        if result.error is not None:
             self._n_failed += 1
             where = ", ".join(f"{key} {value}" for key, value in task.coordinates.items())
-            return f"failed: {where}: {(outcome.error or '').strip().splitlines()[-1]}"
+            return f"failed: {where}: {result.error.strip().splitlines()[-1]}"
         if task.metric:
-            rows = [row for row in outcome.result.rows if row["chosen"]] or outcome.result.rows
+            rows = [row for row in result.rows if row["chosen"]] or result.rows
             values = [row[task.metric] for row in rows if math.isfinite(row[task.metric])]
             if values:
                 self._scores[task.method.name].append(math.fsum(values) / len(values))

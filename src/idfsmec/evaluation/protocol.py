@@ -211,6 +211,12 @@ def make_folds(
     return [(np.sort(train), np.sort(test)) for train, test in mixed]
 
 
+def split_table(table: Any, protocol: Protocol, random_state: int = 0) -> list[Fold]:
+    """Split a table, or its arrays, into the outer folds of a protocol."""
+    kind = protocol.folds, protocol.n_splits, random_state
+    return make_folds(table.y, table.subjects, *kind, sites=table.sites)
+
+
 def most_splits(y: ArrayLike, units: ArrayLike) -> int:
     """Return how many folds are possible: the number of units in the smallest class."""
     y, units = np.asarray(y), np.asarray(units)

@@ -23,13 +23,12 @@ import pandas as pd
 from idfsmec._parallel import count_jobs, run_tasks
 from idfsmec.errors import InputError
 from idfsmec.evaluation.clinical import check_prevalence, subject_groups
-from idfsmec.evaluation.protocol import Protocol, make_folds, most_splits, protocol_from
+from idfsmec.evaluation.protocol import Protocol, most_splits, protocol_from, split_table
 from idfsmec.evaluation.results import RANKING, RESAMPLING, Results, picked_setting, write_files
 from idfsmec.evaluation.statistics import chance_bands
-from idfsmec.evaluation.store import Store, StoredTable
+from idfsmec.evaluation.store import Store, StoredTable, TaskResult
 from idfsmec.evaluation.tasks import (
     Task,
-    TaskOutcome,
     plan_folds,
     plan_whole,
     run_task,
@@ -190,13 +189,6 @@ def cost(
     named = name_tables(tables)
     fewest = min(most_splits(table.y, table.subjects) for table in named.values())
     usual = Protocol(rates=(0.3,), n_splits=max(2, min(5, fewest)), ks=(50,))
-    counts = {}
-    for name, table in named.items():
-        every = len(table.channels)
-        counts[name] = list(channel_counts or [*(c for c in CHANNEL_COUNTS if c < every), every])
-        for count in counts[name]:
-            if not 1 <= count <= every:
-                raise InputError(f"table {name} has {every} channels, not {count}")
     selecting = find_methods(methods, families=[name for name in COMPARED if name != "sanity"])
     return run_experiment(
         "cost",
@@ -207,7 +199,7 @@ def cost(
         n_jobs=1,
         progress=progress,
         overwrite=overwrite,
-        plan=partial(plan_folds, channel_counts=counts),
+        plan=partial(plan_folds, counts=channel_counts, usual=CHANNEL_COUNTS),
     )
 
 
@@ -366,15 +358,29 @@ def do_tasks(
 ) -> None:
     """Plan tasks, do those that the store does not have, once each, and write them down.
 
-    One missing rate comes after the other, and at each of them slow methods last. With ``keep``,
-    tasks of other tables stay in the plan.
+    With ``keep``, tasks of other tables stay in the plan.
     """
     store.set_plan(experiment, tasks, keep=keep)
     done = store.done_keys()
-    todo = sorted(
-        {task.key: task for task in tasks if task.key not in done}.values(),
-        key=lambda task: (task.coordinates.get("rate", 0.0), task.method.slow),
-    )
+    todo = {task.key: task for task in tasks if task.key not in done}
+    how = n_jobs, progress, dask
+    for task, result in compute_tasks(experiment, todo.values(), arrays, *how):
+        store.add(task, result)
+
+
+def compute_tasks(
+    experiment: str,
+    tasks: Iterable[Task],
+    arrays: Mapping[str, TableArrays],
+    n_jobs: int,
+    progress: Listener | None,
+    dask: Any = None,
+) -> Iterator[tuple[Task, TaskResult]]:
+    """Do tasks: one missing rate after the other, and at each of them slow methods last.
+
+    Progress is reported when the caller asks for the next one.
+    """
+    todo = sorted(tasks, key=lambda task: (task.coordinates.get("rate", 0.0), task.method.slow))
     if not todo:
         return
     report = progress or (lambda event: None)
@@ -382,14 +388,14 @@ def do_tasks(
     here = n_jobs == 1 and dask is None
     batches = _batches(todo, 1 if here else _METHODS_AT_ONCE)
     compute, n_done = partial(_run_batch, tables=arrays), 0
-    for position, outcomes in run_tasks(compute, batches, n_jobs=n_jobs, dask=dask):
-        for task, outcome in zip(batches[position], outcomes, strict=True):
-            store.add(task, outcome)
+    for position, results in run_tasks(compute, batches, n_jobs=n_jobs, dask=dask):
+        for task, result in zip(batches[position], results, strict=True):
+            yield task, result
             n_done += 1
-            report(Progress(experiment, n_done, len(todo), (task, outcome)))
+            report(Progress(experiment, n_done, len(todo), (task, result)))
 
 
-def _run_batch(batch: Sequence[Task], tables: Mapping[str, TableArrays]) -> list[TaskOutcome]:
+def _run_batch(batch: Sequence[Task], tables: Mapping[str, TableArrays]) -> list[TaskResult]:
     return [run_task(task, tables) for task in batch]
 
 
@@ -486,8 +492,7 @@ def check_tables(tables: Mapping[str, FeatureTable], protocol: Protocol) -> None
         try:
             if table.y.nunique() < 2:
                 raise InputError(f"all samples have the label {table.y.iloc[0]!r}")
-            kind = protocol.folds, protocol.n_splits
-            make_folds(table.y, table.subjects, *kind, sites=table.sites)
+            split_table(table, protocol)
             if protocol.harmonize:
                 learn_sites(table, protocol.harmonize)  # for what it refuses and warns of
             if "region" in protocol.patterns:

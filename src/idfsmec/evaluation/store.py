@@ -19,7 +19,7 @@ from idfsmec._files import check_readable, is_of_the_disk, naming_disk, take_loc
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:  # who reads results needs none of what computes them
-    from idfsmec.evaluation.tasks import Task, TaskOutcome
+    from idfsmec.evaluation.tasks import Task
 
 FORMAT = 4
 #: Columns of each table; the first ones are its key, two of ``plan``. All but numbers are text.
@@ -53,7 +53,8 @@ class TaskResult:
 
     ``rankings`` holds column indices, best first, cut at the largest k; a row's ``order`` says
     which of them it is scored with. ``found`` is what tasks without scores give, and of those with
-    scores ``held_out``: probabilities of subjects at the chosen setting.
+    scores ``held_out``: probabilities of subjects at the chosen setting. A task that failed has
+    the text of the traceback as its ``error`` alone.
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -61,6 +62,7 @@ class TaskResult:
     rankings: list[list[int]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     found: dict[str, Any] = field(default_factory=dict)
+    error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -243,16 +245,15 @@ class Store:
         """Keys of all finished tasks."""
         return {key for (key,) in self._db.execute("SELECT key FROM done")}
 
-    def add(self, task: Task, outcome: TaskOutcome) -> None:
+    def add(self, task: Task, result: TaskResult) -> None:
         """Write what came of a task, in one transaction."""
         name, now = json.dumps(task.coordinates), datetime.now(UTC).isoformat()
         with self._transaction():
-            if outcome.result is None:
+            if result.error is not None:
                 before = self._db.execute("SELECT attempts FROM failed WHERE key = ?", [task.key])
                 attempts = 1 + sum(number for (number,) in before)
-                self._insert("failed", task.key, name, outcome.error, attempts, now)
+                self._insert("failed", task.key, name, result.error, attempts, now)
                 return
-            result = outcome.result
             parts = (result.rows, result.seconds, result.rankings, result.notes, result.found)
             self._insert("done", task.key, name, *map(_pack, parts), now)
             self._db.execute("DELETE FROM failed WHERE key = ?", [task.key])

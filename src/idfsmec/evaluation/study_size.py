@@ -26,15 +26,14 @@ import pandas as pd
 
 from idfsmec._validation import derive_seed
 from idfsmec.errors import InputError
-from idfsmec.evaluation.protocol import Protocol, make_folds, protocol_from
+from idfsmec.evaluation.protocol import Protocol, protocol_from, split_table
 from idfsmec.evaluation.results import Results
 from idfsmec.evaluation.run import Tables, method_or_ours, run_experiment
 from idfsmec.evaluation.store import TaskResult
 from idfsmec.evaluation.tasks import (
     Task,
     add_inner_folds,
-    count_folds,
-    load_fold,
+    channel_counts,
     make_task,
     score_fold,
 )
@@ -149,51 +148,43 @@ def _plan_electrodes(
 ) -> Iterator[Task]:
     """Plan each way of choosing electrodes on each fold: the second method's, chance, headsets."""
     method, ours = methods
-    every = len(table.channels)
-    for count in counts or ():
-        if not 1 <= count <= every:
-            raise InputError(
-                f"table {table.name} has {every} channels, not {count}", argument="counts"
-            )
-    numbers = sorted({*(c for c in counts or COUNTS if c < every), every})
+    numbers = sorted({*channel_counts(table, counts, COUNTS), len(table.channels)})
     names = {standard_name(name) or name: code for code, name in enumerate(table.channels)}
     caps = {cap: text.split() for cap, text in HEADSETS.items()}
-    fixed = {
-        cap: [names[name] for name in wanted]
-        for cap, wanted in caps.items()
-        if all(name in names for name in wanted)
-    }
-    resolved, folds = method.resolve(), range(count_folds(table, protocol))
-    for seed, fold, choice in itertools.product(
-        protocol.seeds, folds, (ours.name, CHANCE, *fixed)
-    ):
-        described = method.describe() | {"choice": choice}
-        how = {"seed": seed, "fold": fold, "numbers": numbers, "fixed": fixed.get(choice)}
-        labelled = replace(resolved, name=choice)
-        yield _make_task(table, labelled, described, protocol, _compute_electrodes, **how)
+    fixed = {cap: [names[v] for v in of] for cap, of in caps.items() if names.keys() >= {*of}}
+    choices = []
+    for choice in (ours.name, CHANCE, *fixed):
+        how = {"numbers": numbers, "fixed": fixed.get(choice)}
+        choices.append((replace(method.resolve(), name=choice), {"choice": choice}, how))
+    return _plan(table, method, protocol, _compute_electrodes, choices)
 
 
-def _make_task(
+def _plan(
     table: TableArrays,
     method: Method,
-    described: Mapping[str, Any],
     protocol: Protocol,
     compute: Callable[..., TaskResult],
-    **how: Any,
-) -> Task:
-    """Make a task on one fold of a table; ``how`` has its ``seed`` and ``fold`` and more."""
-    coordinates = {
-        "pattern": "random",
-        "rate": 0.0,
-        "seed": how["seed"],
-        "fold": how["fold"],
-        "imputer": method.imputing.name,
-        "n_channels": len(table.channels),
-    }
-    decided_by = {"kind": compute.__name__, "described": described}
-    decided_by |= {"protocol": protocol.per_task()}
-    work = partial(compute, method=method, protocol=protocol, **how)
-    return make_task(table, method, work, coordinates, protocol.metric, **decided_by, **how)
+    variants: Sequence[tuple[Method, Mapping[str, Any], Mapping[str, Any]]],
+) -> Iterator[Task]:
+    """Plan variants on each fold: a method, what describes it beside itself, and how it is run."""
+    decided_by = {"kind": compute.__name__, "protocol": protocol.per_task()}
+    unmasked = {"pattern": "random", "rate": 0.0}
+    about = {"imputer": method.imputing.name, "n_channels": len(table.channels)}
+    folds = range(len(split_table(table, protocol)))
+    for seed, fold, (variant, said, how) in itertools.product(protocol.seeds, folds, variants):
+        where = {"seed": seed, "fold": fold}
+        work = partial(compute, method=variant, protocol=protocol, **where, **how)
+        yield make_task(
+            table,
+            variant,
+            work,
+            {**unmasked, **where, **about},
+            protocol.metric,
+            described=method.describe() | said,
+            **decided_by,
+            **where,
+            **how,
+        )
 
 
 def _compute_electrodes(
@@ -207,7 +198,7 @@ def _compute_electrodes(
     fold: int,
 ) -> TaskResult:
     """Score sets of electrodes on one fold, chosen by its training samples alone."""
-    whole = load_fold(table, protocol, "random", 0.0, seed, fold, with_inner=False)
+    sides = [table.take(rows) for rows in split_table(table, protocol, seed)[fold]]
     if fixed is not None:
         sets = [list(fixed)]
     elif method.name == CHANCE:
@@ -215,14 +206,12 @@ def _compute_electrodes(
         orders = [rng.permutation(len(table.channels)).tolist() for _ in range(_DRAWS)]
         sets = [order[:number] for number in numbers[:-1] for order in orders]
     else:
-        (train,) = harmonize_samples(protocol.harmonize, whole.train)
+        (train,) = harmonize_samples(protocol.harmonize, sides[0])
         order = order_electrodes(train.X, train.y, train.channel_of, train.subject_names)
         sets = [order[:number].tolist() for number in numbers]
     result = TaskResult()
     for chosen in sets:
-        (train, columns), (test, _) = (
-            side.take_channels(chosen) for side in (whole.train, whole.test)
-        )
+        (train, columns), (test, _) = (side.take_channels(chosen) for side in sides)
         scored = _score(method, train, test, protocol, seed, fold)
         result.rows += [row | {"order": 0} for row in scored.rows]
         result.seconds += scored.seconds
@@ -438,11 +427,11 @@ def _plan_participants(
 ) -> Iterator[Task]:
     """Plan each number of training subjects on each fold."""
     (method,) = methods
-    kind, classes = (protocol.folds, protocol.n_splits), []
-    for seed in protocol.seeds:
-        for train, _ in make_folds(table.y, table.subjects, *kind, seed, sites=table.sites):
-            labels = _subjects_of(table.take(train))[1]
-            classes.append(np.bincount(labels, minlength=table.n_classes))
+    classes = [
+        np.bincount(_subjects_of(table.take(train))[1], minlength=table.n_classes)
+        for seed in protocol.seeds
+        for train, _ in split_table(table, protocol, seed)
+    ]
     every = int(min(counts.sum() for counts in classes))
     # Three of the smallest class on average are at least two, which inner folds need.
     fewest = int(np.ceil(max(3 * counts.sum() / counts.min() for counts in classes)))
@@ -454,11 +443,8 @@ def _plan_participants(
                 f"from {fewest} to {every}, at least one below {every}",
                 argument="sizes",
             )
-    resolved, folds = method.resolve(), range(count_folds(table, protocol))
-    for seed, fold, size in itertools.product(protocol.seeds, folds, numbers):
-        how = {"seed": seed, "fold": fold, "size": size}
-        described = method.describe()
-        yield _make_task(table, resolved, described, protocol, _compute_participants, **how)
+    sized = [(method.resolve(), {}, {"size": size}) for size in numbers]
+    return _plan(table, method, protocol, _compute_participants, sized)
 
 
 def _subjects_of(samples: TableArrays) -> tuple[Codes, Codes]:
@@ -471,8 +457,8 @@ def _compute_participants(
     table: TableArrays, *, method: Method, protocol: Protocol, size: int, seed: int, fold: int
 ) -> TaskResult:
     """Score a method on one fold, learned from so many of its training subjects."""
-    whole = load_fold(table, protocol, "random", 0.0, seed, fold, with_inner=False)
-    subjects, labels = _subjects_of(whole.train)
+    train, test = (table.take(rows) for rows in split_table(table, protocol, seed)[fold])
+    subjects, labels = _subjects_of(train)
     rng = np.random.default_rng(derive_seed("participants", seed, fold))
     # Within each class a random order, spread evenly over 0 to 1: the first ones of all classes
     # together have their shares of each class, whatever their number.
@@ -481,8 +467,8 @@ def _compute_participants(
         members = np.flatnonzero(labels == label)
         place[members] = (rng.permutation(members.size) + 0.5) / members.size
     drawn = subjects[np.argsort(place, kind="stable")[:size]]
-    train = whole.train.take(np.flatnonzero(np.isin(whole.train.subjects, drawn)))
-    return _score(method, train, whole.test, protocol, seed, fold)
+    train = train.take(np.flatnonzero(np.isin(train.subjects, drawn)))
+    return _score(method, train, test, protocol, seed, fold)
 
 
 @dataclass(frozen=True)

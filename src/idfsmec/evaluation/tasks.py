@@ -26,7 +26,8 @@ from threadpoolctl import threadpool_limits
 
 from idfsmec._validation import derive_seed
 from idfsmec._version import __version__
-from idfsmec.evaluation.protocol import Protocol, make_folds, make_inner_folds
+from idfsmec.errors import InputError
+from idfsmec.evaluation.protocol import Protocol, make_inner_folds, split_table
 from idfsmec.evaluation.store import TaskResult
 from idfsmec.metrics import METRICS, mean_decisions, score_decisions
 from idfsmec.missing import simulate_missing_mask
@@ -68,14 +69,6 @@ class Task:
     metric: str = ""
 
 
-@dataclass(frozen=True)
-class TaskOutcome:
-    """What came of a task: a result, or the text of a traceback."""
-
-    result: TaskResult | None = None
-    error: str | None = None
-
-
 def make_task(
     table: TableArrays,
     method: Method,
@@ -91,8 +84,8 @@ def make_task(
     return Task(key, table.name, table.digest, method, where, compute, metric)
 
 
-def run_task(task: Task, tables: Mapping[str, TableArrays]) -> TaskOutcome:
-    """Do a task; an error becomes part of the outcome.
+def run_task(task: Task, tables: Mapping[str, TableArrays]) -> TaskResult:
+    """Do a task; an error becomes part of the result.
 
     BLAS and OpenMP have one thread here: workers do not fight for cores, and no last digit
     depends on how many there are.
@@ -101,38 +94,44 @@ def run_task(task: Task, tables: Mapping[str, TableArrays]) -> TaskOutcome:
         with threadpool_limits(1), collect_warnings() as caught:
             result = task.compute(tables[task.table])
     except Exception:
-        return TaskOutcome(error=traceback.format_exc())
+        return TaskResult(error=traceback.format_exc())
     result.notes = sorted({f"{note.category.__name__}: {note.message}" for note in caught})
-    return TaskOutcome(result)
+    return result
 
 
 # One method on one fold.
 
 
-def count_folds(table: TableArrays, protocol: Protocol) -> int:
-    """Return the number of folds: that of the sites where folds are by site."""
-    if protocol.folds == "site" and table.sites is not None:
-        return int(np.unique(table.sites).size)
-    return protocol.n_splits
+def channel_counts(
+    table: TableArrays, counts: Sequence[int] | None, usual: Sequence[int]
+) -> list[int]:
+    """Return the numbers of channels given, or the usual ones that a table has, and all."""
+    every = len(table.channels)
+    for count in counts or ():
+        if not 1 <= count <= every:
+            raise InputError(f"table {table.name} has {every} channels, not {count}")
+    return list(counts or [*(count for count in usual if count < every), every])
 
 
 def plan_folds(
     table: TableArrays,
     methods: Sequence[Method],
     protocol: Protocol,
-    channel_counts: Mapping[str, Sequence[int]] | None = None,
+    *,
+    counts: Sequence[int] | None = None,
+    usual: Sequence[int] = (),
 ) -> Iterator[Task]:
     """List all tasks of folds; those that share a fold follow each other: its data is made once.
 
-    The table counts by its content, not by its name. Where no channel is missing the pattern does
+    Numbers of channels are as in :func:`channel_counts`, by default that of all channels. The
+    table counts by its content, not by its name. Where no channel is missing the pattern does
     not count, so that such tasks are shared by all patterns.
     """
     described = [(method.resolve(), method.describe()) for method in methods]
     shared = protocol.per_task()
-    counts = (channel_counts or {}).get(table.name, [len(table.channels)])
-    folds, grid = range(count_folds(table, protocol)), (protocol.patterns, protocol.rates)
+    folds, grid = range(len(split_table(table, protocol))), (protocol.patterns, protocol.rates)
     for count, seed, pattern, rate, fold, (method, description) in itertools.product(
-        counts, protocol.seeds, *grid, folds, described
+        channel_counts(table, counts, usual), protocol.seeds, *grid, folds, described
     ):
         where = {"pattern": pattern, "rate": rate, "seed": seed, "fold": fold}
         yield make_task(
@@ -155,7 +154,7 @@ def _compute_fold(
     columns = None
     if n_channels < len(table.channels):
         table, columns = table.spread_channels(n_channels)
-    fold = load_fold(table, protocol, **where, with_inner=protocol.tuning == "nested")
+    fold = load_fold(table, protocol, **where)
     seed = derive_seed("method", where["seed"], where["fold"], method.name)
     result = score_fold(method, fold, protocol, seed)
     if columns is not None:
@@ -168,22 +167,14 @@ _last_fold: dict[tuple[Any, ...], FoldSamples] = {}
 
 
 def load_fold(
-    table: TableArrays,
-    protocol: Protocol,
-    pattern: str,
-    rate: float,
-    seed: int,
-    fold: int,
-    with_inner: bool,
+    table: TableArrays, protocol: Protocol, pattern: str, rate: float, seed: int, fold: int
 ) -> FoldSamples:
     """Split off an outer fold and simulate missing channels, or return the last fold again."""
-    key = table.digest, protocol, pattern if rate else None, rate, seed, fold, with_inner
+    key = table.digest, protocol, pattern if rate else None, rate, seed, fold
     if table.digest and key in _last_fold:
         return _last_fold[key]
     _last_fold.clear()
-    kind = protocol.folds, protocol.n_splits, seed
-    sides = make_folds(table.y, table.subjects, *kind, sites=table.sites)[fold]
-    train, test = (table.take(rows) for rows in sides)
+    train, test = (table.take(rows) for rows in split_table(table, protocol, seed)[fold])
     selecting = train
     if rate:
         # Each side misses channels on its own: nothing held out can move them in training. The
@@ -193,7 +184,7 @@ def load_fold(
         if protocol.missing_in == "everywhere":
             train, test = selecting, _simulate_missing(test, *how)
     samples = FoldSamples(train, test, selecting, protocol.harmonize)
-    if with_inner:
+    if protocol.tuning == "nested":
         samples = add_inner_folds(samples, protocol, derive_seed("inner folds", seed, fold))
     if table.digest and 4 * table.X.nbytes < KEPT_BYTES:  # with what is prepared of it
         _last_fold[key] = samples
