@@ -8,7 +8,7 @@ brain on both sides.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from idfsmec._parallel import count_jobs
 from idfsmec.audit import confounding
-from idfsmec.audit.variables import Codes, Floats, Variables, encode_variables
+from idfsmec.audit.variables import Variables, encode_variables
 from idfsmec.audit.verdict import Audit, audits_of, find_suspects, put_together
 from idfsmec.errors import InputError
 from idfsmec.evaluation.protocol import Fold, Folds, make_folds, most_splits
@@ -34,7 +34,7 @@ from idfsmec.evaluation.run import (
 )
 from idfsmec.evaluation.store import TaskResult
 from idfsmec.evaluation.tasks import UNFIT, Task, make_task, rank_whole
-from idfsmec.metrics import Scores, holm, score_decisions
+from idfsmec.metrics import Codes, Floats, Scores, holm, score_decisions
 from idfsmec.prediction.methods import Method
 from idfsmec.prediction.pipeline import FoldSamples, MethodPipeline, TableArrays
 from idfsmec.progress import Listener
@@ -223,32 +223,33 @@ def _plan(
 
 def _compute_part(table: TableArrays, *, part: str, **how: Any) -> TaskResult:
     try:
-        return TaskResult(found=getattr(_Parts(table, **how), part)())
+        parts = _Parts(table, **how)
+        if not parts.splits and part not in ("recording", "names"):
+            return TaskResult()  # nobody can be held out
+        return TaskResult(found=getattr(parts, part)())
     except UNFIT as error:  # data that cannot be ranked
         return TaskResult(found={"reason": str(error)})
 
 
+@dataclass
 class _Parts:
-    """The parts of an audit; those that hold subjects out are empty where there are no folds."""
+    """The parts of an audit."""
 
-    def __init__(
-        self,
-        table: TableArrays,
-        *,
-        method: Method,
-        variables: Variables,
-        n_splits: int,
-        folds: Folds,
-        seed: int,
-    ) -> None:
-        self.table, self.method, self.variables, self.seed = table, method, variables, seed
+    table: TableArrays
+    method: Method
+    variables: Variables
+    n_splits: int
+    folds: Folds
+    seed: int
+
+    def __post_init__(self) -> None:
+        table, self.splits = self.table, list[Fold]()
         self.subjects = confounding.Subjects.of(table.y, table.subjects, table.n_classes)
-        self.held_out_by, self.folds = folds, list[Fold]()
-        n_splits = min(n_splits, most_splits(table.y, table.subjects))
-        if folds == "site" or n_splits >= 2:
-            self.folds = self._split(table, folds, n_splits)
+        n_splits = min(self.n_splits, most_splits(table.y, table.subjects))
+        if self.folds == "site" or n_splits >= 2:
+            self.splits = self._split(table, self.folds, n_splits)
         fold_of = np.zeros(table.y.size, dtype=np.intp)
-        for fold, (_, held_out) in enumerate(self.folds):
+        for fold, (_, held_out) in enumerate(self.splits):
             fold_of[held_out] = fold
         self.fold_of = self.subjects.of_subjects(fold_of)
 
@@ -260,7 +261,7 @@ class _Parts:
         """Tests of each variable, and of all together, corrected for their number."""
         variables, subjects, together = self.variables, self.subjects, {}
         alone = confounding.judge_alone(variables, subjects, seed=self.seed)
-        if self.folds and alone:
+        if self.splits and alone:
             together = confounding.judge_together(
                 variables.values, subjects, self.fold_of, seed=self.seed
             )
@@ -282,8 +283,8 @@ class _Parts:
             "leader": confounding.leading_decisions(variables, subjects, tests["alone"]),
             "y": y.tolist(),
             "classes": [str(name) for name in self.table.classes],
-            "n_splits": len(self.folds),
-            "folds": self.held_out_by,
+            "n_splits": len(self.splits),
+            "folds": self.folds,
             "described": variables.described,
             "unused": list(variables.unused),
             "strata": {name: list(levels) for name, levels in variables.strata.items()},
@@ -292,36 +293,33 @@ class _Parts:
 
     def eeg(self) -> dict[str, Any]:
         """What the EEG tells of subjects held out."""
-        if not self.folds:
-            return {}
-        decisions = self._decide(self.table, self.folds)
+        decisions = self._decide(self.table, self.splits)
         scores = _score_samples(decisions, self.table)
         return {"decisions": self.subjects.mean(decisions).tolist(), "scores": scores}
 
     def regressed(self) -> dict[str, Any]:
         """What the EEG tells once the variables associated with the diagnosis are taken out."""
-        names = find_suspects(self.tests()) if self.folds else []
-        if not names:
+        if not (names := find_suspects(self.tests())):
             return {}
         nuisance = self.variables.columns_of(names)
-        decisions = self._decide(self.table, self.folds, nuisance=nuisance)
+        decisions = self._decide(self.table, self.splits, nuisance=nuisance)
         return {"decisions": self.subjects.mean(decisions).tolist(), "variables": names}
 
     def by_sample(self) -> dict[str, Any]:
         """What sample-wise folds, which have subjects on both sides, would claim."""
-        if not self.folds or np.bincount(self.table.subjects).max() < 2:
+        if np.bincount(self.table.subjects).max() < 2:
             return {}
-        folds = self._split(self.table, "sample", len(self.folds))
-        return _score_samples(self._decide(self.table, folds), self.table)
+        splits = self._split(self.table, "sample", len(self.splits))
+        return _score_samples(self._decide(self.table, splits), self.table)
 
     def before(self) -> dict[str, Any]:
         """What selecting features on all subjects, before splitting, would claim."""
         setting = self.method.settings[self.method.default_setting]
-        ranking = rank_whole(self.method, setting, self.table) if self.folds else {}
+        ranking = rank_whole(self.method, setting, self.table)
         if "rank" not in ranking:
             return {}
         ranks = np.array(ranking["rank"], dtype=np.intp)
-        return _score_samples(self._decide(self.table, self.folds, ranks), self.table)
+        return _score_samples(self._decide(self.table, self.splits, ranks), self.table)
 
     def shuffled(self) -> dict[str, Any]:
         """AUC by subject with labels permuted between subjects: one half, or something leaks.
@@ -329,29 +327,23 @@ class _Parts:
         With folds by site they are permuted within sites: each keeps its share of the classes.
         """
         aucs, table = [], self.table
-        within = table.sites if self.held_out_by == "site" else None
-        for turn in range(N_SHUFFLES if self.folds else 0):
+        within = table.sites if self.folds == "site" else None
+        for turn in range(N_SHUFFLES):
             y = self.subjects.permute(np.random.default_rng((self.seed, turn)), within)
             permuted = replace(table, y=y[self.subjects.member])
-            n_splits = min(len(self.folds), most_splits(permuted.y, table.subjects))
-            folds = self._split(permuted, self.held_out_by, n_splits)
-            decisions = self._decide(permuted, folds)
+            n_splits = min(len(self.splits), most_splits(permuted.y, table.subjects))
+            decisions = self._decide(permuted, self._split(permuted, self.folds, n_splits))
             aucs.append(_score_samples(decisions, permuted)["subject_roc_auc"])
-        return {"auc": aucs} if aucs else {}
+        return {"auc": aucs}
 
     def names(self) -> dict[str, Any]:
         """Subjects under two names, and rows that come twice."""
-        names = np.unique(self.table.subject_names).tolist()
-        checks = {"two_names": two_names(self.table), "repeated": repeated_rows(self.table)}
-        for check in checks.values():
-            if "pairs" in check:
-                check["pairs"] = [[names[a], names[b], *rest] for a, b, *rest in check["pairs"]]
-        return checks
+        return {"two_names": two_names(self.table), "repeated": repeated_rows(self.table)}
 
     def _decide(
         self,
         table: TableArrays,
-        folds: Sequence[Fold],
+        splits: Sequence[Fold],
         ranks: Codes | None = None,
         nuisance: Floats | None = None,
     ) -> Floats:
@@ -361,7 +353,7 @@ class _Parts:
         splitting; variables of the subjects to regress out are learned in each fold.
         """
         decisions = np.zeros((table.y.size, table.n_classes))
-        for fold, (train, held_out) in enumerate(folds):
+        for fold, (train, held_out) in enumerate(splits):
             used = table
             if nuisance is not None:
                 X = confounding.residuals(table.X, nuisance, self.subjects, train)
@@ -388,7 +380,8 @@ def repeated_rows(table: TableArrays) -> dict[str, Any]:
     observed = ~np.isnan(table.X).all(axis=1)
     repeated = (earlier != np.arange(len(rows))) & observed
     across = repeated & (table.subjects[earlier] != table.subjects)
-    pairs = np.sort(np.column_stack([table.subjects[earlier], table.subjects])[across], axis=1)
+    who = table.subject_names
+    pairs = np.sort(np.column_stack([who[earlier], who])[across], axis=1)
     return {
         "n_repeated": int(repeated.sum()),
         "n_across": int(across.sum()),
@@ -399,17 +392,17 @@ def repeated_rows(table: TableArrays) -> dict[str, Any]:
 def two_names(table: TableArrays) -> dict[str, Any]:
     """Find subjects whose samples are as near to each other's as to their own.
 
-    ``estimable`` says whether subjects have samples enough; ``pairs`` are codes of two subjects
+    ``estimable`` says whether subjects have samples enough; ``pairs`` are names of two subjects
     and how much farther the other's nearest sample is than the subject's own, the nearest first.
     """
-    codes, sizes = np.unique(table.subjects, return_counts=True)
-    most = max(FEWEST_SAMPLES, _MOST_SAMPLES // codes.size)
+    names, sizes = np.unique(table.subject_names, return_counts=True)
+    most = max(FEWEST_SAMPLES, _MOST_SAMPLES // names.size)
     kept = []
-    for code, size in zip(codes, sizes, strict=True):  # all samples, or as many, evenly
+    for name, size in zip(names, sizes, strict=True):  # all samples, or as many, evenly
         even = np.linspace(0, size - 1, min(size, most)).round().astype(np.intp)
-        kept.append(np.flatnonzero(table.subjects == code)[even])
+        kept.append(np.flatnonzero(table.subject_names == name)[even])
     starts = np.cumsum([0, *map(len, kept[:-1])])
-    member = np.repeat(np.arange(codes.size), [len(rows) for rows in kept])
+    member = np.repeat(np.arange(names.size), [len(rows) for rows in kept])
     enough = np.minimum(sizes, most) >= FEWEST_SAMPLES
     if enough.sum() < 2:
         return {"estimable": False}
@@ -420,13 +413,13 @@ def two_names(table: TableArrays) -> dict[str, Any]:
     within = nearest[np.arange(member.size), member]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.nan_to_num(nearest / within[:, None], nan=1.0)
-    farther = np.stack([np.median(ratios[member == k], axis=0) for k in range(codes.size)])
+    farther = np.stack([np.median(ratios[member == k], axis=0) for k in range(names.size)])
     farther = np.maximum(farther, farther.T)
-    farther[~np.outer(enough, enough) | np.eye(codes.size, dtype=bool)] = np.inf
+    farther[~np.outer(enough, enough) | np.eye(names.size, dtype=bool)] = np.inf
     pairs = sorted(np.argwhere(np.triu(farther <= RATIO)).tolist(), key=lambda p: farther[*p])
     return {
         "estimable": True,
-        "pairs": [[int(codes[a]), int(codes[b]), float(farther[a, b])] for a, b in pairs[:10]],
+        "pairs": [[str(names[a]), str(names[b]), float(farther[a, b])] for a, b in pairs[:10]],
     }
 
 

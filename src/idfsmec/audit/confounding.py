@@ -19,8 +19,10 @@ from scipy.stats import rankdata
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
-from idfsmec.audit.variables import Codes, Floats, Variables, kind_of
+from idfsmec.audit.variables import Variables, kind_of
 from idfsmec.metrics import (
+    Codes,
+    Floats,
     auc_from_ranks,
     auc_interval,
     draw_within_classes,

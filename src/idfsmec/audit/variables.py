@@ -16,14 +16,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from idfsmec.errors import InputError
+from idfsmec.metrics import Codes, Floats
 from idfsmec.table import FeatureTable
 from idfsmec.table.files import file_format
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 #: Facts that come from the device, with their words, and those that a body may have a part in.
 _DEVICE = {

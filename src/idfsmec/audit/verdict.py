@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 
 from idfsmec.audit.confounding import FEWEST, among_matched, auc_in_strata, auc_of_subjects
-from idfsmec.audit.variables import Codes, Floats, kind_of, say_variable
+from idfsmec.audit.variables import kind_of, say_variable
 from idfsmec.errors import InputError, listing
 from idfsmec.evaluation.results import write_json
 from idfsmec.evaluation.run import table_digest
-from idfsmec.metrics import auc_difference, auc_interval, balanced_accuracy
+from idfsmec.metrics import Codes, Floats, auc_difference, auc_interval, balanced_accuracy
 from idfsmec.table import FeatureTable
 
 if TYPE_CHECKING:

@@ -136,10 +136,10 @@ class Results:
         selections = _selections(folds, scores["chosen"].to_numpy())
         ranked = {done.table.name: done for done in planned if done.experiment == RANKING}
         tables = store.tables()
-        audits: dict[str, dict[str, Any]] = {}
+        audits: dict[str, dict[str, Any]] = {name: {} for name in tables}
         for done in planned:
             if done.experiment == AUDIT:
-                audits.setdefault(done.table.name, {})[done.task["part"]] = done.result.found
+                audits[done.table.name][done.task["part"]] = done.result.found
         return cls(
             folder=store.path.parent,
             scores=scores,
@@ -276,10 +276,9 @@ def _selected_share(columns: Sequence[str], selections: pd.DataFrame) -> np.ndar
     usable = selections[selections["k"].notna()]
     if usable.empty:
         return np.full(len(columns), np.nan)
-    picked = pd.Series(0.0, index=list(columns))
-    for k, ranking in zip(usable["k"], usable["ranking"], strict=True):
-        picked[ranking[: int(k)]] += 1
-    return picked.to_numpy() / len(usable)
+    pairs = zip(usable["k"], usable["ranking"], strict=True)
+    picked = pd.Series([name for k, ranking in pairs for name in ranking[:k]]).value_counts()
+    return picked.reindex(columns, fill_value=0).to_numpy() / len(usable)
 
 
 def _protocol(protocols: dict[str, Any], tables: dict[str, StoredTable]) -> dict[str, Any]:
@@ -322,19 +321,18 @@ def as_typed(argv: Sequence[str]) -> str:
     return shlex.join(["idfsmec", *argv[1:]] if ours else ["python", *argv])
 
 
-def site_scores(results: Results, experiment: str = "accuracy") -> pd.DataFrame:
+def site_scores(results: Results) -> pd.DataFrame:
     """Return how methods did at each site that was held out; empty if folds were not by site.
 
     One row for each table, pattern, rate, method, imputer and site, with means over repetitions:
     ``subject_accuracy`` has a 95 % interval over its subjects (Wilson: ``low``, ``high``), and the
     band of chance there is ``chance_low`` to ``chance_high``.
     """
-    protocol = results.protocol.get("experiments", {}).get(experiment, {})
+    protocol = results.protocol.get("experiments", {}).get("accuracy", {})
     rows: list[dict[Any, Any]] = []
     if protocol.get("folds") == "site":
         scores = ["subject_accuracy", "subject_balanced_accuracy", "subject_roc_auc"]
-        chosen = results.chosen(experiment)
-        means = chosen.groupby([*_CELL, "fold"], sort=False)[scores].mean().reset_index()
+        means = results.chosen().groupby([*_CELL, "fold"], sort=False)[scores].mean().reset_index()
         for row in means.to_dict("records"):
             known = results.tables[row["table"]].get("sites", [])
             if row["fold"] < len(known):

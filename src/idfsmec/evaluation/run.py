@@ -29,8 +29,9 @@ from idfsmec.evaluation.statistics import chance_bands
 from idfsmec.evaluation.store import Store, StoredTable, TaskResult
 from idfsmec.evaluation.tasks import (
     Task,
+    compute_whole,
+    make_task,
     plan_folds,
-    plan_whole,
     run_task,
 )
 from idfsmec.missing import missingness_association, simulate_missing
@@ -253,10 +254,10 @@ def resampling(
     named, n_processes, ranking = name_tables(tables), count_jobs(n_jobs), method_or_ours(None)
     arrays = table_arrays(named)
     sharing = n_processes if len(arrays) == 1 else 1  # tables are shared out, or halves of one
-    halves = {"n_resamples": n_resamples, "seed": seed, "n_jobs": sharing}
     with opened(out, RESAMPLING, named, overwrite) as store:
         run = (store.get_meta("protocols") or {}).get("accuracy") or {}
-        tasks = plan_rankings(store, ranking, arrays, run.get("harmonize") or False, **halves)
+        harmonize = run.get("harmonize") or False
+        tasks = plan_rankings(store, ranking, arrays, harmonize, n_resamples, seed, sharing)
         do_tasks(store, RESAMPLING, tasks, arrays, n_processes, progress, keep=True)
     return Results.read(out)
 
@@ -310,15 +311,28 @@ def plan_rankings(
     method: Method,
     arrays: Mapping[str, TableArrays],
     harmonize: bool | str,
-    **halves: int,
+    n_resamples: int = 0,
+    seed: int = 0,
+    n_jobs: int = 1,
 ) -> list[Task]:
-    """Plan a method on each whole table, with the setting that tuning picked most often."""
-    scores = Results.of(store).scores
+    """Plan a method on each whole table, or on so many random halves of its subjects.
+
+    It has the setting that tuning picked most often.
+    """
+    scores, resolved, described = Results.of(store).scores, method.resolve(), method.describe()
     _keep_methods(store, [method])
-    return [
-        plan_whole(table, method, picked_setting(scores, name, method.name), harmonize, **halves)
-        for name, table in arrays.items()
-    ]
+    tasks = []
+    for name, table in arrays.items():
+        how = {"seed": seed, "harmonize": harmonize, "n_resamples": n_resamples}
+        how["setting"] = picked_setting(scores, name, method.name)
+        work = partial(compute_whole, method=resolved, n_jobs=n_jobs, **how)
+        where = {"seed": seed} if n_resamples else {}
+        # Neither the settings that were not picked nor the classifier count.
+        counting = {key: described[key] for key in ("name", "selector", "imputer")}
+        tasks.append(
+            make_task(table, resolved, work, where, kind="whole", described=counting, **how)
+        )
+    return tasks
 
 
 @contextmanager

@@ -11,9 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from idfsmec.metrics import corrected_interval
-
-Floats = NDArray[np.float64]
+from idfsmec.metrics import Floats, corrected_interval
 
 
 def compare_folds(

@@ -320,14 +320,10 @@ def _ci(aucs: pd.Series, sizes: tuple[float, float]) -> MeanInterval:
 
 def _count_chosen(rankings: pd.Series, numbers: pd.Index) -> pd.DataFrame:
     """Share of folds in which an electrode is among the first ones."""
-    orders = [list(dict.fromkeys(split_column(name)[0] for name in each)) for each in rankings]
-    shares = {
-        number: pd.Series([name for order in orders for name in order[:number]]).value_counts()
-        for number in numbers
-    }
-    frame = pd.DataFrame(shares).reindex(sorted({name for order in orders for name in order}))
-    frame = frame.fillna(0.0) / max(len(orders), 1)
-    return frame.sort_values(list(numbers), ascending=False, kind="stable")
+    orders = (dict.fromkeys(split_column(name)[0] for name in each) for each in rankings)
+    places = pd.DataFrame([{name: i for i, name in enumerate(order)} for order in orders])
+    shares = pd.DataFrame({number: (places < number).mean() for number in numbers}).sort_index()
+    return shares.sort_values(list(numbers), ascending=False, kind="stable")
 
 
 def _answer(own: pd.DataFrame, margin: float, smallest: int | None) -> str:

@@ -2,7 +2,7 @@
 
 An experiment is a list of tasks under one name. A task says where it lies in the experiment
 (``coordinates``, columns of the results) and what is computed (``compute``); :func:`plan_folds`
-lists those of methods on folds, :func:`plan_whole` makes that of a method on a whole table.
+lists those of methods on folds, :func:`compute_whole` is that of a method on a whole table.
 """
 
 from __future__ import annotations
@@ -329,37 +329,7 @@ def _rank_candidates(
 # One method on a whole table.
 
 
-def plan_whole(
-    table: TableArrays,
-    method: Method,
-    setting: Mapping[str, Any],
-    harmonize: bool | str = False,
-    *,
-    n_resamples: int = 0,
-    seed: int = 0,
-    n_jobs: int = 1,
-) -> Task:
-    """Plan the ranking of a whole table, or of so many random halves of its subjects.
-
-    Halves may be shared by processes (``n_jobs``), which changes nothing about the result.
-    """
-    method, described = method.resolve(), method.describe()
-    how: dict[str, Any] = {"setting": dict(setting), "harmonize": harmonize}
-    how["n_resamples"] = n_resamples
-    return make_task(
-        table,
-        method,
-        partial(_compute_whole, method=method, seed=seed, n_jobs=n_jobs, **how),
-        {"seed": seed} if n_resamples else {},
-        kind="whole",
-        # Neither the settings that were not picked nor the classifier count.
-        described={key: described[key] for key in ("name", "selector", "imputer")},
-        seed=seed,
-        **how,
-    )
-
-
-def _compute_whole(
+def compute_whole(
     table: TableArrays,
     *,
     method: Method,
@@ -369,7 +339,10 @@ def _compute_whole(
     seed: int,
     n_jobs: int,
 ) -> TaskResult:
-    """Rank a table, or random halves of its subjects; where they cannot be, give the reason."""
+    """Rank a table, or random halves of its subjects; where they cannot be, give the reason.
+
+    Halves may be shared by processes (``n_jobs``), which changes nothing about the result.
+    """
     (table,) = harmonize_samples(harmonize, table)
     if not n_resamples:
         return TaskResult(found=rank_whole(method, setting, table))
