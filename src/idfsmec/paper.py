@@ -7,7 +7,6 @@ cap of 128, and PRED+CT d003 with 64.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -318,10 +317,7 @@ def _means_by_rate(results: Results, experiment: str) -> pd.DataFrame:
     return means.rename(columns={rate: f"{100 * rate:g} % missing" for rate in rates})
 
 
-def _published_beside(rows: pd.DataFrame, results: Results, experiment: str) -> list[float]:
+def _published_beside(rows: pd.DataFrame, results: Results, experiment: str) -> pd.Series:
     """Published values of the reproduced data set; NaN for other tables of the folder."""
     values = published(experiment, results.data_set)
-    return [
-        values.get(method, math.nan) if table == results.data_set else math.nan
-        for table, method in zip(rows["table"], rows["method"], strict=True)
-    ]
+    return rows["method"].map(values).where(rows["table"] == results.data_set)

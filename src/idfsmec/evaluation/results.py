@@ -277,8 +277,8 @@ def _selected_share(columns: Sequence[str], selections: pd.DataFrame) -> np.ndar
     if usable.empty:
         return np.full(len(columns), np.nan)
     pairs = zip(usable["k"], usable["ranking"], strict=True)
-    picked = pd.Series([name for k, ranking in pairs for name in ranking[:k]]).value_counts()
-    return picked.reindex(columns, fill_value=0).to_numpy() / len(usable)
+    picked = pd.Series([name for k, ranking in pairs for name in ranking[: int(k)]]).value_counts()
+    return picked.reindex(list(columns), fill_value=0).to_numpy() / len(usable)
 
 
 def _protocol(protocols: dict[str, Any], tables: dict[str, StoredTable]) -> dict[str, Any]:

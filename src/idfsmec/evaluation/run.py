@@ -323,7 +323,7 @@ def plan_rankings(
     _keep_methods(store, [method])
     tasks = []
     for name, table in arrays.items():
-        how = {"seed": seed, "harmonize": harmonize, "n_resamples": n_resamples}
+        how: dict[str, Any] = {"seed": seed, "harmonize": harmonize, "n_resamples": n_resamples}
         how["setting"] = picked_setting(scores, name, method.name)
         work = partial(compute_whole, method=resolved, n_jobs=n_jobs, **how)
         where = {"seed": seed} if n_resamples else {}

@@ -152,10 +152,10 @@ def _plan_electrodes(
     names = {standard_name(name) or name: code for code, name in enumerate(table.channels)}
     caps = {cap: text.split() for cap, text in HEADSETS.items()}
     fixed = {cap: [names[v] for v in of] for cap, of in caps.items() if names.keys() >= {*of}}
-    choices = []
-    for choice in (ours.name, CHANCE, *fixed):
-        how = {"numbers": numbers, "fixed": fixed.get(choice)}
-        choices.append((replace(method.resolve(), name=choice), {"choice": choice}, how))
+    choices = [
+        (choice, {"numbers": numbers, "fixed": fixed.get(choice)})
+        for choice in (ours.name, CHANCE, *fixed)
+    ]
     return _plan(table, method, protocol, _compute_electrodes, choices)
 
 
@@ -164,25 +164,23 @@ def _plan(
     method: Method,
     protocol: Protocol,
     compute: Callable[..., TaskResult],
-    variants: Sequence[tuple[Method, Mapping[str, Any], Mapping[str, Any]]],
+    variants: Sequence[tuple[str, Mapping[str, Any]]],
 ) -> Iterator[Task]:
-    """Plan variants on each fold: a method, what describes it beside itself, and how it is run."""
-    decided_by = {"kind": compute.__name__, "protocol": protocol.per_task()}
-    unmasked = {"pattern": "random", "rate": 0.0}
+    """Plan a method on each fold in each variant, which has a name and what it computes with."""
+    resolved, folds = method.resolve(), range(len(split_table(table, protocol)))
     about = {"imputer": method.imputing.name, "n_channels": len(table.channels)}
-    folds = range(len(split_table(table, protocol)))
-    for seed, fold, (variant, said, how) in itertools.product(protocol.seeds, folds, variants):
-        where = {"seed": seed, "fold": fold}
-        work = partial(compute, method=variant, protocol=protocol, **where, **how)
+    for seed, fold, (name, variant) in itertools.product(protocol.seeds, folds, variants):
+        named, how = replace(resolved, name=name), {"seed": seed, "fold": fold, **variant}
+        described = method.describe() | ({} if name == method.name else {"choice": name})
         yield make_task(
             table,
-            variant,
-            work,
-            {**unmasked, **where, **about},
+            named,
+            partial(compute, method=named, protocol=protocol, **how),
+            {"pattern": "random", "rate": 0.0, "seed": seed, "fold": fold, **about},
             protocol.metric,
-            described=method.describe() | said,
-            **decided_by,
-            **where,
+            kind=compute.__name__,
+            protocol=protocol.per_task(),
+            described=described,
             **how,
         )
 
@@ -439,7 +437,7 @@ def _plan_participants(
                 f"from {fewest} to {every}, at least one below {every}",
                 argument="sizes",
             )
-    sized = [(method.resolve(), {}, {"size": size}) for size in numbers]
+    sized = [(method.name, {"size": size}) for size in numbers]
     return _plan(table, method, protocol, _compute_participants, sized)
 
 
