@@ -186,10 +186,20 @@ def _add(
     if values.size == 1:
         return values + more, more_shares
     likely = more_shares > 1e-14
-    total = np.add.outer(values, more[likely]).ravel()
-    weight = np.multiply.outer(shares, more_shares[likely]).ravel()
-    # Equal sums differ in their last digits; with many classes a coarse grid keeps this small.
-    digits = 10 if total.size < 200_000 else 4
-    merged: Floats
-    merged, member = np.unique(np.round(total, digits), return_inverse=True)
-    return merged, np.bincount(member.ravel(), weight).astype(np.float64)
+    more, more_shares = more[likely], more_shares[likely]
+    if values.size * more.size < 200_000:
+        # Equal sums differ in their last digits.
+        total = np.round(np.add.outer(values, more).ravel(), 10)
+        weight = np.multiply.outer(shares, more_shares).ravel()
+        merged: Floats
+        merged, member = np.unique(total, return_inverse=True)
+        return merged, np.bincount(member.ravel(), weight).astype(np.float64)
+    # Many samples or classes: scores on a grid.
+    summed = np.zeros(int(np.rint(1e4 * (values.max() + more.max()))) + 1)
+    if values.size < more.size:
+        values, shares, more, more_shares = more, more_shares, values, shares
+    for value, share in zip(more, more_shares, strict=True):
+        places = np.rint(1e4 * (values + value)).astype(np.intp)
+        summed += np.bincount(places, shares * share, summed.size)
+    places = np.flatnonzero(summed)
+    return places / 1e4, summed[places]
