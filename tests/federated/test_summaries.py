@@ -10,7 +10,7 @@ import pytest
 from idfsmec import IDFSMEC, FeatureTable, Summary, summarise
 from idfsmec.errors import InputError
 from idfsmec.federated import release
-from idfsmec.federated.study import study_of
+from idfsmec.federated.summary import study_of
 from idfsmec.prediction import SiteHarmonizer
 from tests.federated.cohorts import cohort
 

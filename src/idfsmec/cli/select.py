@@ -190,7 +190,7 @@ def _resample(table: FeatureTable, selector: IDFSMEC, resamples: int) -> Stabili
 def _select_from_sums(given: Sequence[Path], settings: dict[str, Any], harmonize: bool) -> IDFSMEC:
     """Rank from the sums of sites; a table here is a site that suppresses nothing."""
     from idfsmec.federated import Summary, summarise
-    from idfsmec.federated.study import study_of
+    from idfsmec.federated.summary import study_of
     from idfsmec.selection import IDFSMEC
 
     with warnings_as_lines(), shown("summing up"):

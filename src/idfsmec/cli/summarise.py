@@ -57,8 +57,7 @@ def summarise(
     """
     from idfsmec.federated import Ledger, Summary
     from idfsmec.federated import summarise as sum_up
-    from idfsmec.federated.ledger import LEDGER
-    from idfsmec.federated.release import read_study_key
+    from idfsmec.federated.release import LEDGER, read_study_key
     from idfsmec.federated.summary import FEWEST_SUBJECTS
 
     source = Path(table)

@@ -15,13 +15,25 @@ The rules, in the order in which they are applied:
    several different samples: products less squares are the variance within these subjects.
 
 Centring constants are computed from what is released.
+
+The ledger remembers earlier releases, so that two of them do not reveal a few subjects. It stays
+at the site and is never shared. It holds, for every release, hashes of the subjects of every cell
+and of their values, with a salt of its own. A release is refused
+
+- if a union of its cells differs from a union of an earlier release's by 1 to ``min_subjects - 1``
+  subjects, counting those whose values changed: the difference of the sums would be over these;
+- if the study key is new for subjects who were released before: two fold assignments of the same
+  subjects have small intersections.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, combinations
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -32,7 +44,6 @@ from numpy.typing import NDArray
 
 from idfsmec._files import replacing
 from idfsmec.errors import InputError
-from idfsmec.federated.ledger import Ledger
 from idfsmec.federated.streaming import (
     Source,
     SubjectStatistics,
@@ -61,6 +72,11 @@ _EQUAL = 1e-9
 _BALANCED = 1e-4
 # Columns compared at a time.
 _BLOCK = 512
+#: Name of the file, beside the summaries of a site.
+LEDGER = "idfsmec-ledger.json"
+_LEDGER_VERSION = 2
+#: For every channel and class the cells, each a list of "subject:values".
+_Cells = dict[str, dict[str, list[list[str]]]]
 #: Acquisition facts that are counted.
 _FACTS = ("device", "n_channels", "line_freq", "format")
 
@@ -115,7 +131,7 @@ def summarise(
     settings = source.settings()
     statistics = subject_statistics(source)
     subjects = _Subjects(source, statistics, name_folds(statistics.names, key=study_key))
-    channels = list(dict.fromkeys(map(str, source.channels)))
+    channels = [str(name) for name in source.channels]
     reasons: dict[int, str] = {}
     if min_subjects > 1:
         _refuse_derived(channels)
@@ -130,7 +146,7 @@ def summarise(
     released = [v for v in range(len(channels)) if v not in reasons]
     classes = sorted({*statistics.labels, *_alike([*labels], statistics.labels)})
     site_sums = replace(
-        _site_sums(source, subjects, sums, released, classes, min_subjects),
+        _site_sums(subjects, sums, released, classes, min_subjects),
         settings=settings,
         site=site,
         suppressed={channels[v]: reason for v, reason in reasons.items()},
@@ -215,9 +231,7 @@ class _Subjects:
         """Rule 3: leave out who holds most of a feature's sum of squares."""
         statistics = self.statistics
         for v, own in enumerate(self.columns):
-            n = statistics.counts[:, v, None]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                mean, square = statistics.sum_x[:, own] / n, statistics.sum_xx[:, own] / n
+            mean, square = statistics.mean[:, own], statistics.mean_square[:, own]
             for _, label, members in self.members(v, n_folds):
                 if members.size:
                     same_class = (statistics.codes == label) & self.have[:, v]
@@ -306,9 +320,8 @@ def _refuse_derived(channels: Sequence[str]) -> None:
 def _refuse_equal(subjects: _Subjects) -> None:
     """Rule 1: refuse columns of several channels that are equal, up to their units."""
     channel, names = channel_codes(subjects.columns), subjects.source.columns
-    counts, sum_x = subjects.statistics.counts[:, channel], subjects.statistics.sum_x
-    there = (counts > 0).astype(float)
-    means = np.where(there > 0, sum_x / np.maximum(counts, 1.0), np.nan)
+    there = subjects.have[:, channel].astype(float)
+    means = np.where(there > 0, subjects.statistics.mean, np.nan)
     means = Scaling.learn(means).imputed(means)
     squares = means**2
     for first in range(0, channel.size, _BLOCK):
@@ -334,15 +347,14 @@ def _refuse_equal(subjects: _Subjects) -> None:
 def _refuse_balanced(subjects: _Subjects) -> None:
     """Rule 1: refuse features that add up to the same over channels, as re-referenced means."""
     statistics = subjects.statistics
-    counts = statistics.counts[:, channel_codes(subjects.columns)]
+    have = subjects.have[:, channel_codes(subjects.columns)]
     names = np.array([column.rpartition(SEPARATOR)[2] for column in subjects.source.columns])
     for name in dict.fromkeys(names.tolist()):
         own = np.flatnonzero(names == name)
-        complete = (counts[:, own] > 0).all(axis=1)
+        complete = have[:, own].all(axis=1)
         if own.size < 3 or complete.sum() < 3:
             continue
-        chosen = np.ix_(complete, own)
-        means = statistics.sum_x[chosen] / counts[chosen] * statistics.scale[own]
+        means = statistics.mean[np.ix_(complete, own)] * statistics.scale[own]
         if means.sum(axis=1).std() <= _BALANCED * np.sqrt(means.var(axis=0).sum()):
             raise InputError(
                 f"Feature {name!r} adds up to the same over all channels, as after an average "
@@ -352,7 +364,6 @@ def _refuse_balanced(subjects: _Subjects) -> None:
 
 
 def _site_sums(
-    source: Source,
     subjects: _Subjects,
     sums: Sums,
     released: Sequence[int],
@@ -390,8 +401,8 @@ def _site_sums(
             within = _mean_squares(subjects, v, n_folds, shift[own], scale[own], min_subjects)
             squares[:, classes[:, None], own] = within
     return SiteSums(
-        tuple(source.columns[j] for j in kept),
-        tuple(str(source.channels[j]) for j in kept),
+        tuple(subjects.source.columns[j] for j in kept),
+        tuple(str(subjects.source.column_channels[j]) for j in kept),
         tuple(labels),
         np.rint(by_fold_and_class(sums.total)).astype(np.int64),
         count,
@@ -408,11 +419,8 @@ def _mean_squares(
 ) -> Array:
     """Rule 5: Q of a channel in units of its sums, shape (F, c, d); NaN where suppressed."""
     statistics, columns = subjects.statistics, subjects.columns[v]
-    n = np.maximum(statistics.counts[:, v, None], 1.0)
-    mean = statistics.sum_x[:, columns] / n
-    within = statistics.sum_xx[:, columns] / n - mean**2
-    size = np.abs(statistics.sum_xx[:, columns]) / n
-    several = np.any(within > 1e-10 * np.maximum(size, 1e-300), axis=1)
+    mean, square = statistics.mean[:, columns], statistics.mean_square[:, columns]
+    several = np.any(square - mean**2 > 1e-10 * np.maximum(square, 1e-300), axis=1)
     mean = (statistics.shift[columns] + statistics.scale[columns] * mean - shift) / scale
     squares = np.zeros((n_folds, subjects.n_classes, columns.size))
     cells = subjects.members(v, n_folds)
@@ -474,3 +482,113 @@ def _acquisition(
                 if n
             ]
     return counted
+
+
+class Ledger:
+    """Earlier releases of a site.
+
+    Parameters
+    ----------
+    path : path
+        The file; it is made at the first release.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = Path(path)
+        self._content: dict[str, Any] = {"version": _LEDGER_VERSION, "salt": "", "releases": []}
+        self._new: dict[str, Any] | None = None
+        if not self.path.exists():
+            return
+        try:
+            self._content = json.loads(self.path.read_text(encoding="utf-8"))
+            readable = self._content["version"] == _LEDGER_VERSION
+            bytes.fromhex(self._content["salt"])
+            list(self._content["releases"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{self.path}: not a readable ledger ({error}). Restore it from a backup: "
+                "without it a release can reveal subjects of an earlier one."
+            ) from error
+        if not readable:
+            raise InputError(f"{self.path}: written by another version of idfsmec.")
+
+    def check_and_add(
+        self,
+        study_key: bytes,
+        names: NDArray,
+        values: Mapping[str, NDArray[np.uint64]],
+        members: Mapping[str, Sequence[tuple[int, int, NDArray[np.intp]]]],
+        min_subjects: int,
+    ) -> None:
+        """Refuse a release that reveals a few subjects; keep it for :meth:`write` otherwise.
+
+        ``values`` has for every channel a digest of the values of each of the subjects ``names``,
+        ``members`` fold, class and subjects of every cell.
+        """
+        salt = self._content["salt"] or secrets.token_hex(16)
+        subjects = [_hash(salt, name.encode()) for name in names.tolist()]
+        cells: _Cells = {}
+        for channel, parts in members.items():
+            marks = [_hash(salt, digest.tobytes()) for digest in values[channel]]
+            by_class = cells.setdefault(channel, {})
+            for _, label, rows in parts:
+                entries = [f"{subjects[i]}:{marks[i]}" for i in rows.tolist()]
+                by_class.setdefault(str(label), []).append(sorted(entries))
+        release = {"key": _hash(salt, b"key" + study_key), "cells": cells}
+        for number, earlier in enumerate(self._content["releases"], 1):
+            if release != earlier:
+                self._compare(release, earlier, number, min_subjects)
+        self._content["salt"] = salt
+        self._new = release
+
+    def _compare(
+        self, release: Mapping[str, Any], earlier: Mapping[str, Any], number: int, fewest: int
+    ) -> None:
+        if release["key"] != earlier["key"] and _subjects(release) & _subjects(earlier):
+            raise InputError(
+                f"{self.path}: release {number} had subjects of this one with another study key. "
+                "Two fold assignments of the same subjects can reveal single ones: use the key of "
+                "that release (--study-key)."
+            )
+        for channel, by_class in release["cells"].items():
+            before = earlier["cells"].get(channel, {})
+            for label, parts in by_class.items():
+                sizes = [
+                    len({entry.partition(":")[0] for entry in new ^ old})
+                    for new in _unions(parts)
+                    for old in _unions(before.get(label, []))
+                ]
+                few = min(filter(None, sizes), default=fewest)
+                if few < fewest:
+                    raise InputError(
+                        f"{self.path}: sums of channel {channel} differ from those of release "
+                        f"{number} by {few} subject{'s' * (few > 1)}, whose values would follow. "
+                        f"Release again when at least {fewest} subjects joined or changed, or "
+                        "summarise the table as it was."
+                    )
+
+    def write(self) -> None:
+        """Write the ledger with the release that was checked."""
+        if self._new is None:
+            return
+        if self._new not in self._content["releases"]:
+            self._content["releases"].append(self._new)
+        with replacing(self.path) as (beside,):
+            beside.write_text(json.dumps(self._content), encoding="utf-8")
+            beside.chmod(0o600)
+        self._new = None
+
+
+def _hash(salt: str, value: bytes) -> str:
+    return hashlib.blake2b(value, key=bytes.fromhex(salt), digest_size=12).hexdigest()
+
+
+def _subjects(release: Mapping[str, Any]) -> set[str]:
+    classes = chain.from_iterable(by_class.values() for by_class in release["cells"].values())
+    return {entry.partition(":")[0] for cells in classes for cell in cells for entry in cell}
+
+
+def _unions(parts: Sequence[Sequence[str]]) -> list[set[str]]:
+    """All unions of cells."""
+    chosen = (combinations(parts, size) for size in range(1, len(parts) + 1))
+    return [set().union(*some) for sizes in chosen for some in sizes]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from idfsmec._files import check_readable
 from idfsmec._parallel import one_blas_thread
 from idfsmec.errors import InputError
-from idfsmec.federated.study import Study, pooled
+from idfsmec.federated.summary import Columns, Study, pooled
 from idfsmec.solver.scaling import Scaling, safe_scale
 from idfsmec.solver.sums import (
     N_FOLDS,
@@ -38,7 +38,7 @@ from idfsmec.solver.sums import (
 )
 from idfsmec.table import FeatureTable
 from idfsmec.table.checks import SITE, clean_groups, part_header, warn_of_two_sites
-from idfsmec.table.columns import channel_codes, channel_columns, split_column
+from idfsmec.table.columns import channel_codes, split_column
 from idfsmec.table.files import check_schema, file_format, info_of
 
 Array = NDArray[np.float64]
@@ -63,19 +63,14 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Source:
+class Source(Columns):
     """A table that can be read in pieces, more than once."""
 
     columns: tuple[str, ...]
-    channels: tuple[Any, ...]  # of each column
+    column_channels: tuple[Any, ...]
     pieces: Callable[[], Iterator[Piece]]
     info: Mapping[str, Any] = field(default_factory=dict)  # how it was made
     name: str = "The table"  # what messages call it
-
-    @property
-    def channel_columns(self) -> list[Indices]:
-        """The columns of each channel."""
-        return channel_columns(list(self.channels), len(self.columns), None)[1]
 
     def settings(self) -> dict[str, Any]:
         """Return how the features were computed."""
@@ -251,10 +246,10 @@ class SubjectStatistics:
     codes: Indices  # classes, (p,)
     # Samples that have each channel, all samples, and samples that have any channel, (p, V + 2)
     counts: Array
-    # Of the values and their squares, after shift and scale (D,), over the samples that have the
-    # channel, (p, D)
-    sum_x: Array
-    sum_xx: Array
+    # Means of the values and of their squares, after shift and scale (D,), over the samples that
+    # have the channel; 0 without any, (p, D)
+    mean: Array
+    mean_square: Array
     shift: Array
     scale: Array
     digests: NDArray[np.uint64]  # of a channel's values, whatever the order of samples, (p, V)
@@ -314,8 +309,10 @@ def subject_statistics(
     labels = sorted({label for _, label in rows})
     codes = np.array([labels.index(label) for _, label in rows], dtype=np.intp)
     names = np.array([name for name, _ in rows], dtype=object).astype(str)
-    moments = (counts, sums[0], sums[1], units[0], units[1])
-    return SubjectStatistics(labels, names, codes, *moments, digests, hashes, devices)
+    means = sums / np.maximum(counts[:, channel_codes(columns)], 1.0)
+    return SubjectStatistics(
+        labels, names, codes, counts, *means, *units, digests, hashes, devices
+    )
 
 
 def sum_pieces(
@@ -364,19 +361,18 @@ def stream_sums(table: Any, channels: Sequence[Any] | None = None) -> Study:
 
 def _study_of_rows(source: Source, statistics: SubjectStatistics, folds: Indices) -> Study:
     """Put together sums over rows and what is known of their subjects."""
-    by_feature = statistics.counts[:, channel_codes(source.channel_columns)]
-    means = statistics.sum_x / np.maximum(by_feature, 1.0)
+    have = statistics.counts[:, channel_codes(source.channel_columns)] > 0
+    moments = (have.astype(float), statistics.mean, statistics.mean**2)
     mostly = 2 * statistics.counts[:, :-2] >= statistics.counts[:, -2:-1]
     by_class = (statistics.codes == np.arange(len(statistics.labels))[:, None]).astype(np.int64)
-    effects = [by_class @ part for part in ((by_feature > 0).astype(float), means, means**2)]
     return Study(
         source.columns,
-        source.channels,
+        source.column_channels,
         tuple(statistics.labels),
         sum_pieces(source, statistics, folds),
         (by_class @ mostly).T,
         by_class.sum(axis=1),
-        np.stack(effects, axis=1),
+        np.stack([by_class @ part for part in moments], axis=1),
     )
 
 

@@ -44,7 +44,7 @@ from idfsmec._validation import (
 from idfsmec.errors import InputError
 from idfsmec.federated import Study, Summary
 from idfsmec.federated.streaming import SumsInPieces, stream_sums
-from idfsmec.federated.study import study_of
+from idfsmec.federated.summary import study_of
 from idfsmec.missing.association import association_warning, missingness_by_class
 from idfsmec.selection.base import (
     DEFAULT_COUNT,
