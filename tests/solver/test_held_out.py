@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from idfsmec.solver.solve import Options, clipped_error, held_out_errors, solve_channels
+from idfsmec.solver.solve import Options, clipped_error, held_out_losses, solve_channels
 from idfsmec.solver.sums import table_sums
 
 COLUMNS = [np.array([0, 1, 2]), np.array([3, 4])]
@@ -54,7 +54,7 @@ def test_classes_are_judged_as_loops_over_samples_judge_them(seed, grouped):
     sums = table_sums(X, COLUMNS, codes, folds, 2, n_folds=3, **how)
     lams, splits = [0.1, 10.0], sums.splits()
     fits = solve_channels([sums.moments(split.train) for split in splits], lams, LOOSE)
-    (judged,) = held_out_errors([sums], lams, Options())
+    (judged,) = held_out_losses([sums], lams, Options())
     any_channel = np.any([~np.isnan(X[:, own]).any(axis=1) for own in COLUMNS], axis=0)
     some = np.unique(groups[any_channel]) % 2 if grouped else codes[any_channel]
     shares = np.bincount(some) / some.size
@@ -77,7 +77,7 @@ def test_classes_are_judged_as_loops_over_samples_judge_them(seed, grouped):
                     total[k] += w.sum() * clipped_error(mean, variance, np.eye(2)[k]).sum()
                     count[k] += w.sum()
             wanted = pytest.approx(total / count @ shares, rel=1e-9)
-            assert judged.losses()[lam, channel] == wanted
+            assert judged[lam, channel] == wanted
 
 
 def test_a_numeric_target_is_judged_by_plain_squared_errors():
@@ -87,7 +87,7 @@ def test_a_numeric_target_is_judged_by_plain_squared_errors():
     sums = table_sums(X, COLUMNS, codes, folds, 1, n_folds=3, groups=groups, target=y)
     splits = sums.splits()
     fits = solve_channels([sums.moments(split.train) for split in splits], [1.0], LOOSE)
-    (judged,) = held_out_errors([sums], [1.0], Options())
+    (judged,) = held_out_losses([sums], [1.0], Options())
     for channel, own in enumerate(COLUMNS):
         there = ~np.isnan(X[:, own]).any(axis=1)
         total = count = 0.0
@@ -97,24 +97,25 @@ def test_a_numeric_target_is_judged_by_plain_squared_errors():
             said = predicted(X, own, rows, fits, at, channel, 0)[:, 0]
             total += w @ (said - y[rows]) ** 2
             count += w.sum()
-        assert judged.losses()[0, channel] == pytest.approx(total / count, rel=1e-9)
+        assert judged[0, channel] == pytest.approx(total / count, rel=1e-9)
 
 
 def test_a_fold_that_leaves_a_class_without_a_channel_does_not_judge_it():
     X, codes, groups, folds = cohort(0)
     X[np.ix_((codes == 1) & (folds[0] != 0), COLUMNS[0])] = np.nan
     sums = table_sums(X, COLUMNS, codes, folds[:1], 2, n_folds=3, groups=groups)
-    (judged,) = held_out_errors([sums], [1.0], Options())
-    assert np.isinf(judged.losses()[0, 0])
-    assert np.isfinite(judged.losses()[0, 1])
+    (judged,) = held_out_losses([sums], [1.0], Options())
+    assert np.isinf(judged[0, 0])
+    assert np.isfinite(judged[0, 1])
 
 
 def test_where_missing_channels_count_as_the_mean_all_subjects_are_judged():
     X, codes, groups, folds = cohort(1)
     X[:, COLUMNS[1]] = np.where((groups < 4)[:, None], X[:, COLUMNS[1]], np.nan)
     sums = table_sums(X, COLUMNS, codes, folds, 2, n_folds=3, groups=groups)
-    (plain,) = held_out_errors([sums], [1.0], Options())
-    (imputed,) = held_out_errors([sums], [1.0], Options(missing_indicator=False))
+    (plain,) = held_out_losses([sums], [1.0], Options())
+    (imputed,) = held_out_losses([sums], [1.0], Options(missing_indicator=False))
     # Nearly all are predicted the shares of the classes.
-    assert imputed.losses()[0, 1] == pytest.approx(1 - (plain.shares**2).sum(), abs=0.15)
-    assert not np.isclose(plain.losses()[0, 1], imputed.losses()[0, 1])
+    shares = np.bincount(sums.classes, sums.seen) / sums.seen.sum()
+    assert imputed[0, 1] == pytest.approx(1 - (shares**2).sum(), abs=0.15)
+    assert not np.isclose(plain[0, 1], imputed[0, 1])

@@ -127,15 +127,13 @@ class CompleteSelector(RankingSelector):
         return self
 
     def _check_input(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray]:
-        checked, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
-        if not np.isfinite(checked).all():
-            name = type(self).__name__
+        checked, labels = check_samples(self, X, y)
+        holes = np.isnan(checked).any(axis=0)
+        if holes.any():
             names = getattr(self, "feature_names_in_", np.arange(checked.shape[1]))
-            refuse_infinite(name, checked, names)
-            holes = np.isnan(checked).any(axis=0)
             raise ValueError(
-                f"{name}: Input X contains NaN in {int(holes.sum())} columns, first in "
-                f"{names[holes].tolist()[0]!r}. This method needs complete data: put "
+                f"{type(self).__name__}: Input X contains NaN in {int(holes.sum())} columns, "
+                f"first in {names[holes].tolist()[0]!r}. This method needs complete data: put "
                 "sklearn.impute.SimpleImputer() in front of it in a pipeline, or use IDFSMEC, "
                 "which takes missing channels as they are."
             )
@@ -146,15 +144,20 @@ class CompleteSelector(RankingSelector):
         """Compute scores and hand them to :meth:`_set_ranking` or :meth:`_set_order`."""
 
 
-def refuse_infinite(owner: str, X: NDArray[np.float64], names: ArrayLike) -> None:
-    """Say which column of X holds infinity, if one does."""
-    infinite = np.isinf(X)
+def check_samples(
+    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike | None, **how: Any
+) -> tuple[NDArray[np.float64], NDArray]:
+    """Return samples as numbers, NaN allowed; the estimator learns their number and names."""
+    how |= {"dtype": np.float64, "ensure_all_finite": False}
+    checked, target = validate_data(estimator, X, y, **how)
+    infinite = np.isinf(checked).any(axis=0)
     if infinite.any():
-        first = np.asarray(names)[infinite.any(axis=0)].tolist()[0]
+        names = getattr(estimator, "feature_names_in_", np.arange(checked.shape[1]))
         raise ValueError(
-            f"{owner}: Input X contains infinity, first in column {first!r}. Repair or drop "
-            "these values first."
+            f"{type(estimator).__name__}: Input X contains infinity, first in column "
+            f"{names[infinite].tolist()[0]!r}. Repair or drop these values first."
         )
+    return checked, target
 
 
 def constant_features(X: NDArray[np.float64]) -> NDArray[np.bool_]:

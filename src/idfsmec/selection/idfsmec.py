@@ -26,7 +26,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from idfsmec._parallel import one_blas_thread
 from idfsmec._validation import (
@@ -49,13 +49,13 @@ from idfsmec.missing.association import association_warning, missingness_by_clas
 from idfsmec.selection.base import (
     DEFAULT_COUNT,
     RankingSelector,
+    check_samples,
     encode_labels,
     ranks,
-    refuse_infinite,
     training_samples,
 )
 from idfsmec.selection.effects import effects_of_sums, feature_effects
-from idfsmec.solver.solve import ChannelFits, HeldOut, Options, held_out_errors, solve_channels
+from idfsmec.solver.solve import ChannelFits, Options, held_out_losses, solve_channels
 from idfsmec.solver.sums import (
     Moments,
     Split,
@@ -85,8 +85,6 @@ OPTIONS: Constraints = {
     "max_iter": [integer(1)],
     "device": [str, None],
 }
-#: Number of samples at which both scales of the redundancy weight agree.
-LAM_SAMPLES = 1000.0
 #: What a redundancy weight and an evenness of channel weights may be.
 LAM, GAMMA = number(0, closed="left"), number(1)
 # Settings that share the solved channels, or do not change the ranking.
@@ -107,7 +105,7 @@ class ChannelTable:
     columns: list[Indices] = field(repr=False)  # of each channel
     weights: Array | None = field(default=None, repr=False)  # of the samples
     groups: NDArray | None = field(default=None, repr=False)  # subject of each sample
-    settings: Mapping[str, Any] = field(default_factory=dict)  # parameters of OPTIONS
+    options: Options = field(default_factory=Options)
 
     @classmethod
     def from_samples(
@@ -120,31 +118,13 @@ class ChannelTable:
         numeric: bool = False,
         weights: Array | None = None,
         groups: NDArray | None = None,
-        **settings: Any,
+        **options: Any,
     ) -> ChannelTable:
         """Set up for class labels, or for a standardised numeric target."""
         target, classes = (np.asarray(y), np.empty(0)) if numeric else encode_labels(y)
         names, columns = channel_columns(channels, X.shape[1], feature_names)
-        return cls(X, target, classes, names, columns, weights, groups, settings)
-
-    @cached_property
-    def options(self) -> Options:
-        """How the solver poses and solves the channels."""
-        given = {k: v for k, v in self.settings.items() if not k.startswith("channel_")}
-        corrected = given.pop("missing_correction", "ipw") == "ipw"
-        scaled = given.pop("lam_scale", "samples") == "samples"
-        lam_samples = LAM_SAMPLES if scaled else None
-        return Options(inverse_probability=corrected, lam_samples=lam_samples, **given)
-
-    @property
-    def weighting(self) -> bool:
-        """Whether channels are weighed, rather than all alike."""
-        return bool(self.settings.get("channel_weighting", True))
-
-    @property
-    def holds_out(self) -> bool:
-        """Whether the loss on held-out subjects weighs the channels."""
-        return self.weighting and self.settings.get("channel_loss") != "in-sample"
+        chosen = Options(**{"lam_scale": "samples", **options})
+        return cls(X, target, classes, names, columns, weights, groups, chosen)
 
     @property
     def n_classes(self) -> int:
@@ -205,17 +185,17 @@ class ChannelTable:
         wanted = [float(lam) for lam in lams]
         at_once = max(1, _PROBLEMS // (8 * self.channel_names.size))
         moments: list[list[Moments]] = []
-        judged: list[HeldOut] = []
+        judged: list[Array] = []
         remaining = iter(tables)
         with one_blas_thread():
             while block := list(islice(remaining, at_once)):
-                if self.holds_out:
-                    judged += held_out_errors(block, wanted, self.options)
+                if self.options.holds_out:
+                    judged += held_out_losses(block, wanted, self.options)
                 moments += [sums.moments() for sums in block]
             solved = solve_channels(moments, wanted, self.options)
         losses, fallbacks = solved.objectives.copy(), 0
-        for fold, held_out in enumerate(judged):
-            usable, on_others = np.isfinite(losses[fold]), held_out.losses()
+        for fold, on_others in enumerate(judged):
+            usable = np.isfinite(losses[fold])
             if (usable & np.isfinite(on_others)).any():
                 losses[fold] = np.where(usable, on_others, np.inf)
             else:
@@ -256,8 +236,8 @@ class Fits:
         """
         losses, gains = self.losses[fold, lam], self.channels.gains[fold, lam]
         usable, channel = np.isfinite(losses), self.table.channel_of
-        alpha = np.zeros(losses.size)
-        alpha[usable] = channel_weights(losses[usable], gamma, weighting=self.table.weighting)
+        weighting, alpha = self.table.options.channel_weighting, np.zeros(losses.size)
+        alpha[usable] = channel_weights(losses[usable], gamma, weighting=weighting)
         by_subject = self.table.groups is not None
         weights = self.channels.strengths if by_subject else self.channels.feature_weights
         scores = alpha[channel] * weights[fold, lam]
@@ -274,13 +254,15 @@ class Fits:
     @property
     def held_out_loss(self) -> Array | None:
         """Of the first fold's channels at the first redundancy weight, where it weighs them."""
-        return self.losses[0, 0] if self.table.holds_out and not self.n_fallbacks else None
+        weighs = self.table.options.holds_out and not self.n_fallbacks
+        return self.losses[0, 0] if weighs else None
 
     def history(self, gamma: float) -> Array:
         """Weighted sum over the channels' objectives after each iteration, of the first fold."""
         courses = self.channels.history[:, self.usable()]
         if self.held_out_loss is None:
-            course = total_objective(courses, gamma, weighting=self.table.weighting)
+            weighting = self.table.options.channel_weighting
+            course = total_objective(courses, gamma, weighting=weighting)
         else:
             course = courses @ self.weigh(gamma).channel_weights[self.usable()] ** gamma
         # Every channel's own loss never rises; this only removes rounding of the sum.
@@ -333,14 +315,14 @@ def _corrected(fits: Fits, study: Study) -> Fits:
         return fits
     whole = Split(*2 * (np.ones(study.sums.classes.size, dtype=bool),))
     with one_blas_thread():
-        (judged,) = held_out_errors([study.sums], [1.0], fits.table.options, [[whole]])
+        (judged,) = held_out_losses([study.sums], [1.0], fits.table.options, [[whole]])
     losses = fits.losses.copy()
     for name in study.corrected:
         v = study.channels.index(name)
         weights = fits.channels.feature_weights[0, 0, study.channel_columns[v]]
         # A feature with weight has this and a coefficient for every class but one.
         n, k = float(study.have[v].sum()), float(np.sum(weights > 0) * len(study.labels))
-        losses[0, 0, v] = judged.losses()[0, v] * (n + k) / max(n - k, 1.0)
+        losses[0, 0, v] = judged[0, v] * (n + k) / max(n - k, 1.0)
     return replace(fits, losses=losses)
 
 
@@ -370,12 +352,7 @@ class ChannelEstimator(CheckedEstimator):
     def _check_samples(
         self, X: ArrayLike, y: ArrayLike | None, ensure_min_samples: int = 2, **how: Any
     ) -> tuple[Array, NDArray]:
-        """Return samples as numbers, NaN allowed; learn their number and names."""
-        how |= {"dtype": np.float64, "ensure_all_finite": False}
-        checked, target = validate_data(self, X, y, ensure_min_samples=ensure_min_samples, **how)
-        names = getattr(self, "feature_names_in_", np.arange(checked.shape[1]))
-        refuse_infinite(type(self).__name__, checked, names)
-        return checked, target
+        return check_samples(self, X, y, ensure_min_samples=ensure_min_samples, **how)
 
     def _options(self) -> dict[str, Any]:
         """How channels are posed, solved and weighed."""
@@ -721,7 +698,7 @@ class IDFSMEC(ChannelSelector):
             channel_names=np.array(study.channels),
             columns=study.channel_columns,
             groups=np.empty(0) if by_subject else None,
-            settings=self._options(),
+            options=Options(**self._options()),
         )
         fits = table.solve_sums([self.lam], [study.sums])
         if study.corrected:

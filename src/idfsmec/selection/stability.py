@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, check_random_state, get_tags
-from sklearn.utils.validation import validate_data
 
 from idfsmec._parallel import run_tasks
 from idfsmec._validation import (
@@ -35,10 +34,10 @@ from idfsmec._validation import (
 from idfsmec.progress import Listener, Steps
 from idfsmec.selection.base import (
     RankingSelector,
+    check_samples,
     encode_labels,
     rank_grid,
     ranks,
-    refuse_infinite,
     training_samples,
 )
 from idfsmec.selection.idfsmec import IDFSMEC
@@ -179,9 +178,7 @@ class StabilitySelector(RankingSelector):
         """
         if self.n_resamples % 2:
             raise ValueError(f"n_resamples must be even, for pairs, got {self.n_resamples!r}.")
-        checked, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
-        names = getattr(self, "feature_names_in_", np.arange(checked.shape[1]))
-        refuse_infinite(type(self).__name__, checked, names)
+        checked, labels = check_samples(self, X, y)
         codes, self.classes_ = encode_labels(labels)
         given = groups_of(X, groups)
         if given is None:

@@ -10,7 +10,7 @@ batch when their first-order conditions hold; Newton's method ends them where th
 with weight has settled. No problem sees another: results do not depend on what shares the batch.
 
 :func:`solve_channels` poses the problems of all channels, folds and redundancy weights and solves
-those with equally many usable features in one batch. :func:`held_out_errors` gives what the
+those with equally many usable features in one batch. :func:`held_out_losses` gives what the
 regressions of channels cost on subjects that they have not seen. The loss on the training samples
 is no fair judge of channels: a channel that one class hardly has is easy to predict from, because
 nearly always the other class is right.
@@ -57,6 +57,8 @@ LONG = 400
 #: back. W's steps are longer to begin with: theirs is eased less.
 EASED_TO, EASED_BY, _BACK_BY = 0.3, 0.97, 2.0
 EASED_TO_FOR_W = 0.6
+#: Number of samples at which both scales of the redundancy weight agree.
+LAM_SAMPLES = 1000.0
 # With fewer usable features theta may be larger than its channel's regression needs.
 _FEW_FEATURES = 6
 # Entries of A in problems solved side by side: enough to hide the interpreter, few enough for the
@@ -224,19 +226,22 @@ def _step(state: _State) -> None:
 
 @dataclass(frozen=True)
 class Options:
-    """How the problem is posed and solved; see :class:`idfsmec.IDFSMEC` for the meaning.
+    """How channels are posed, solved and weighed; see :class:`idfsmec.IDFSMEC` for the meaning."""
 
-    Redundancy weights are multiplied by the weight of all samples over ``lam_samples``, so that
-    they mean the same whatever the number of samples; None takes them as they are.
-    """
-
+    channel_loss: str = "held-out"
+    lam_scale: str = "paper"
     standardize: bool = True
-    inverse_probability: bool = True
+    missing_correction: str | None = "ipw"
+    channel_weighting: bool = True
     missing_indicator: bool = True
-    lam_samples: float | None = None
     tol: float = 1e-6
     max_iter: int = 10_000
     device: str | None = None
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether the loss on held-out subjects weighs the channels."""
+        return self.channel_weighting and self.channel_loss == "held-out"
 
 
 @dataclass
@@ -332,7 +337,7 @@ def _pose(table: int, moments: Moments, options: Options, fits: ChannelFits) -> 
     unit = np.where(varying, moments.std, 1.0) if options.standardize else np.ones(varying.shape)
     A, P, y2 = _weighted(moments, np.where(varying, unit / moments.scale, 1.0), options)
     sizes = varying.sum(axis=1)
-    lam_factor = 1.0 if options.lam_samples is None else moments.total / options.lam_samples
+    lam_factor = moments.total / LAM_SAMPLES if options.lam_scale == "samples" else 1.0
     for size in np.unique(sizes[sizes > 0]):
         rows = np.flatnonzero(sizes == size)
         kept = np.nonzero(varying[rows])[1].reshape(rows.size, -1)
@@ -366,7 +371,7 @@ def _weighted(moments: Moments, unit: Array, options: Options) -> tuple[Array, A
     """Centred moments in the units the objective is posed in."""
     A, P, y2 = moments.centred()
     seen = np.where(moments.count > 0, moments.count, moments.total)
-    weight = moments.total / seen if options.inverse_probability else np.ones_like(seen)
+    weight = moments.total / seen if options.missing_correction else np.ones_like(seen)
     A = 0.5 * (A + A.swapaxes(1, 2)) / (unit[:, :, None] * unit[:, None, :])
     return A * weight[:, None, None], P / unit[:, None, :] * weight[:, None, None], y2 * weight
 
@@ -478,34 +483,19 @@ _SQRT_2PI = np.sqrt(2.0 * np.pi)
 _LEAST, _MOST, _FAR_AWAY = 1e-140, 1e140, 100.0
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """Squared errors of every channel's regression on what was held out, by split (K)."""
-
-    errors: Array  # summed over held-out subjects, by channel, weight and class, (K, V, L, c)
-    counts: Array  # how many these are, (K, V, c)
-    shares: Array  # of the classes among all subjects that have any channel, (c,)
-
-    def losses(self) -> Array:
-        """Mean over all splits, shape (L, n_channels); infinite where a class has no subject."""
-        errors, counts = self.errors.sum(axis=0), self.counts.sum(axis=0)
-        known = np.all(counts > 0, axis=-1)
-        means = errors / np.where(counts > 0, counts, 1.0)[:, None, :]
-        return np.where(known[:, None], (means * self.shares).sum(axis=-1), np.inf).T
-
-
-def held_out_errors(
+def held_out_losses(
     tables: Sequence[Sums],
     lams: Sequence[float],
     options: Options,
     splits: Sequence[Sequence[Split]] | None = None,
-) -> list[HeldOut]:
-    """Solve the training part of every split and give the errors on the part held out.
+) -> list[Array]:
+    """Solve the training part of every split and give the mean loss on the part held out, (L, V).
 
-    Errors are averaged over the samples of each class that have the channel (with groups over
-    subjects), and the classes by their shares among all. A split judges a channel if its training
-    part has it for all classes. The error of a numeric target is the plain squared one. Tables
-    have the same columns and are solved in one batch; their splits are by default their folds.
+    Squared errors are averaged over the samples of each class that have the channel (with groups
+    over subjects), and the classes by their shares among all. A split judges a channel if its
+    training part has it for all classes; the loss is infinite where a class is never judged. The
+    error of a numeric target is the plain squared one. Tables have the same columns and are solved
+    in one batch; their splits are by default their folds.
     """
     options = replace(options, tol=max(options.tol, _HELD_OUT_TOL))
     chosen = [sums.splits() for sums in tables] if splits is None else splits
@@ -514,12 +504,15 @@ def held_out_errors(
     fits: Any = solve_channels(training, lams, options) if training else None
     results, numbers = [], count()
     for sums, own in zip(tables, chosen, strict=True):
-        c, shape = sums.n_classes, (len(own), sums.n_channels)
-        errors, counts = np.zeros((*shape, len(lams), c)), np.zeros((*shape, c))
-        for split, *results_of_split in zip(own, errors, counts, strict=True):
-            _judge(sums, split, fits, next(numbers), options, *results_of_split)
+        c, V = sums.n_classes, sums.n_channels
+        errors, counts = np.zeros((V, len(lams), c)), np.zeros((V, c))
+        for split in own:
+            _judge(sums, split, fits, next(numbers), options, errors, counts)
         seen = np.bincount(sums.classes, sums.seen, c)
-        results.append(HeldOut(errors, counts, seen / max(seen.sum(), 1e-300)))
+        shares = seen / max(seen.sum(), 1e-300)
+        means = errors / np.where(counts > 0, counts, 1.0)[:, None, :]
+        judged = np.all(counts > 0, axis=1)[:, None]
+        results.append(np.where(judged, (means * shares).sum(axis=-1), np.inf).T)
     return results
 
 
@@ -532,7 +525,7 @@ def _judge(
     errors: Array,
     counts: Array,
 ) -> None:
-    """Fill in the errors and counts of one split."""
+    """Add the errors (V, L, c) and counts (V, c) of one split."""
     by_class = (sums.classes == np.arange(sums.n_classes)[:, None]).astype(float)
     train, test = by_class * split.train, by_class * split.test
     total = test @ sums.total
@@ -540,8 +533,8 @@ def _judge(
         learned = np.all(block.count @ train.T > 0, axis=1)[:, None]
         seen = block.count @ test.T * learned
         own = block.channels
-        errors[own] = seen[:, None, :] * _block_errors(block, test, fits, at, sums.numeric)
-        counts[own] = seen
+        errors[own] += seen[:, None, :] * _block_errors(block, test, fits, at, sums.numeric)
+        counts[own] += seen
         if not options.missing_indicator:
             missing = (total - block.count @ test.T) * learned
             share = fits.class_shares[at, own]
