@@ -5,9 +5,8 @@ import pymanopt
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from idfsmec.solver.problem import ChannelProblems, kkt_residuals, objective
+from idfsmec.solver.problem import ChannelProblems, kkt_residuals, objective, start_projection
 from idfsmec.solver.solve import solve
-from idfsmec.solver.updates import start_projection
 
 from .problems import make_problems
 from .reference import alternate, simplex_qp

@@ -5,9 +5,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 
-from idfsmec.solver.problem import fit_product, gradients, objective
-from idfsmec.solver.updates import (
+from idfsmec.solver.problem import (
     channel_weights,
+    fit_product,
+    gradients,
+    objective,
     polar,
     project_to_simplex,
     start_projection,

@@ -55,6 +55,7 @@ from idfsmec.selection.base import (
     training_samples,
 )
 from idfsmec.selection.effects import effects_of_sums, feature_effects
+from idfsmec.solver.problem import channel_weights, total_objective
 from idfsmec.solver.solve import ChannelFits, Options, held_out_losses, solve_channels
 from idfsmec.solver.sums import (
     Moments,
@@ -66,7 +67,6 @@ from idfsmec.solver.sums import (
     table_sums,
     value_folds,
 )
-from idfsmec.solver.updates import channel_weights, total_objective
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import channel_codes, channel_columns, observed_channels
 

@@ -30,11 +30,12 @@ from idfsmec.solver.problem import (
     ChannelProblems,
     dot,
     dot_over_classes,
+    polar,
+    project_to_simplex,
     redundancy_product,
     tangent_part,
     transpose,
 )
-from idfsmec.solver.updates import polar, project_to_simplex
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -36,15 +36,13 @@ from idfsmec.solver.problem import (
     kkt_residuals,
     objective,
     redundancy_product,
-)
-from idfsmec.solver.sums import Block, Moments, Split, Sums
-from idfsmec.solver.updates import (
     start_projection,
     theta_curvature,
     theta_step,
     w_curvature,
     w_step,
 )
+from idfsmec.solver.sums import Block, Moments, Split, Sums
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -126,7 +124,7 @@ class _State:
 
 
 def default_start(problems: ChannelProblems) -> tuple[Array, Array]:
-    """Return even feature weights and :func:`~idfsmec.solver.updates.start_projection`."""
+    """Return even feature weights and :func:`~idfsmec.solver.problem.start_projection`."""
     theta = np.full_like(problems.P[:, 0, :], 1.0 / problems.shape[2])
     return theta, start_projection(problems.A, problems.P)
 

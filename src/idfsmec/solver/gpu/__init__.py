@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.solver import newton
+from idfsmec.solver.problem import MARGIN, RIDGE, start_projection
 from idfsmec.solver.solve import (
     CHECK_EVERY,
     EASED_BY,
@@ -26,7 +27,6 @@ from idfsmec.solver.solve import (
     lengthened,
     solve_moments,
 )
-from idfsmec.solver.updates import MARGIN, RIDGE, start_projection
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -199,7 +199,7 @@ def _largest(matrices: Any) -> Any:
 
 
 def _start(A: Any, P: Any) -> Any:
-    """The start of :func:`~idfsmec.solver.updates.start_projection`; where P vanishes, NumPy's."""
+    """The start of :func:`~idfsmec.solver.problem.start_projection`; where P vanishes, NumPy's."""
     import torch
 
     # The rows of P add up to zero: P = left * size * right with one direction.
