@@ -128,8 +128,9 @@ class CompleteSelector(RankingSelector):
 
     def _check_input(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray]:
         checked, labels = check_samples(self, X, y)
-        holes = np.isnan(checked).any(axis=0)
-        if holes.any():
+        missing = np.isnan(checked)
+        if missing.any():
+            holes = missing.any(axis=0)
             names = getattr(self, "feature_names_in_", np.arange(checked.shape[1]))
             raise ValueError(
                 f"{type(self).__name__}: Input X contains NaN in {int(holes.sum())} columns, "
@@ -150,12 +151,12 @@ def check_samples(
     """Return samples as numbers, NaN allowed; the estimator learns their number and names."""
     how |= {"dtype": np.float64, "ensure_all_finite": False}
     checked, target = validate_data(estimator, X, y, **how)
-    infinite = np.isinf(checked).any(axis=0)
+    infinite = np.isinf(checked)
     if infinite.any():
         names = getattr(estimator, "feature_names_in_", np.arange(checked.shape[1]))
         raise ValueError(
             f"{type(estimator).__name__}: Input X contains infinity, first in column "
-            f"{names[infinite].tolist()[0]!r}. Repair or drop these values first."
+            f"{names[infinite.any(axis=0)].tolist()[0]!r}. Repair or drop these values first."
         )
     return checked, target
 

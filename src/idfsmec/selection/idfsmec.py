@@ -32,6 +32,7 @@ from idfsmec._parallel import one_blas_thread
 from idfsmec._validation import (
     CheckedEstimator,
     Constraints,
+    SequenceOf,
     StrOptions,
     check_parameters,
     checks_parameters,
@@ -39,6 +40,7 @@ from idfsmec._validation import (
     groups_of,
     integer,
     number,
+    samples_of,
     warn_without_groups,
 )
 from idfsmec.errors import InputError
@@ -54,6 +56,7 @@ from idfsmec.selection.base import (
     ranks,
     training_samples,
 )
+from idfsmec.selection.defaults import GAMMAS, LAMS
 from idfsmec.selection.effects import effects_of_sums, feature_effects
 from idfsmec.solver.problem import channel_weights, total_objective
 from idfsmec.solver.solve import ChannelFits, Options, held_out_losses, solve_channels
@@ -87,6 +90,7 @@ OPTIONS: Constraints = {
 }
 #: What a redundancy weight and an evenness of channel weights may be.
 LAM, GAMMA = number(0, closed="left"), number(1)
+GRID: Constraints = {"lams": [SequenceOf(LAM)], "gammas": [SequenceOf(GAMMA)]}
 # Settings that share the solved channels, or do not change the ranking.
 _SHARED = {"lam", "gamma", "n_features_to_select"}
 # Held-out problems posed at a time: enough to share the work, few enough for the memory.
@@ -812,3 +816,93 @@ def choose_electrodes(table: FeatureTable, n_electrodes: int) -> list[str]:
         )
     order = order_electrodes(table.X, table.y, table.column_channels, table.subjects)
     return [str(name) for name in order[:n_electrodes]]
+
+
+@dataclass(frozen=True)
+class IDFSPath:
+    """Scores and weights for every pair of ``lam`` and ``gamma``.
+
+    Attributes
+    ----------
+    lams : ndarray of shape (n_lams,)
+    gammas : ndarray of shape (n_gammas,)
+    scores : ndarray of shape (n_lams, n_gammas, n_features)
+    rankings : ndarray of shape (n_lams, n_gammas, n_features)
+        1 = best.
+    channel_names : ndarray of shape (n_channels,)
+    channel_weights : ndarray of shape (n_lams, n_gammas, n_channels)
+    feature_weights : ndarray of shape (n_lams, n_features)
+        Do not depend on gamma.
+    objectives : ndarray of shape (n_lams, n_channels)
+    kkt_residuals : ndarray of shape (n_lams, n_channels)
+    """
+
+    lams: Array
+    gammas: Array
+    scores: Array
+    rankings: NDArray[np.intp]
+    channel_names: NDArray
+    channel_weights: Array
+    feature_weights: Array
+    objectives: Array
+    kkt_residuals: Array
+
+
+def idfs_path(
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    channels: ArrayLike | None = None,
+    lams: Sequence[float] = LAMS,
+    gammas: Sequence[float] = GAMMAS,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    **options: Any,
+) -> IDFSPath:
+    """Fit :class:`IDFSMEC` for all pairs of ``lam`` and ``gamma``.
+
+    Samples are seen once, all ``lams`` are solved in one batch, and every further ``gamma`` costs
+    nothing: a channel's problem does not depend on its weight. Each entry equals what a separate
+    fit would give.
+
+    Parameters
+    ----------
+    X, y, groups, sample_weight
+        As of :meth:`IDFSMEC.fit`.
+    channels : array-like of shape (n_features,), optional
+    lams, gammas : sequence of float
+    **options
+        ``channel_loss``, ``lam_scale``, ``standardize``, ``missing_correction``,
+        ``channel_weighting``, ``missing_indicator``, ``tol``, ``max_iter``, ``device`` of
+        :class:`IDFSMEC`.
+
+    Returns
+    -------
+    IDFSPath
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> path = idfs_path(X, y, channels=[0] * 6 + [1] * 7, lams=[0.1, 10.0], gammas=[1.5, 2, 9])
+    >>> path.scores.shape
+    (2, 3, 13)
+    """
+    given = {"lams": lams, "gammas": gammas, **options}
+    check_parameters("idfs_path", {**GRID, **OPTIONS}, given)
+    table = IDFSMEC(channels, **options).check_table(*samples_of(X, y), groups, sample_weight)
+    fits = table.solve(lams)
+    fits.warn(stacklevel=3)
+    grid = [[fits.weigh(gamma, lam=row) for gamma in gammas] for row in range(len(lams))]
+    solved = fits.channels
+    return IDFSPath(
+        lams=np.array(lams, dtype=float),
+        gammas=np.array(gammas, dtype=float),
+        scores=np.array([[weighing.scores for weighing in row] for row in grid]),
+        rankings=np.array([[weighing.ranking for weighing in row] for row in grid]),
+        channel_names=table.channel_names,
+        channel_weights=np.array([[weighing.channel_weights for weighing in row] for row in grid]),
+        feature_weights=solved.feature_weights[0],
+        objectives=solved.objectives[0],
+        kkt_residuals=solved.kkt_residuals[0],
+    )

@@ -56,7 +56,7 @@ from idfsmec.metrics import CRITERIA, METRICS, SVM_SLOPE, Scores, score_each
 from idfsmec.progress import Listener, Steps
 from idfsmec.selection import defaults
 from idfsmec.selection.base import count_features, encode_labels, rank_grid
-from idfsmec.selection.idfsmec import GAMMA, IDFSMEC, LAM, ChannelSelector
+from idfsmec.selection.idfsmec import GRID, IDFSMEC, ChannelSelector
 from idfsmec.solver.scaling import FAR, Scaling
 from idfsmec.table.columns import channel_codes, channel_columns
 
@@ -156,8 +156,7 @@ missingness_, effects_
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
-        "lams": [SequenceOf(LAM)],
-        "gammas": [SequenceOf(GAMMA)],
+        **GRID,
         "n_features_to_select": [SequenceOf(integer(1), fraction())],
         "costs": [SequenceOf(number(0))],
         "cv": ["cv_object"],
