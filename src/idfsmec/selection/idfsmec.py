@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -274,10 +274,6 @@ class Fits:
 
     def warn(self, stacklevel: int = 4) -> None:
         """Name channels that carry nothing and those that are not solved."""
-        for category, text in self._problems():
-            warnings.warn(text, category, stacklevel=stacklevel)
-
-    def _problems(self) -> Iterator[tuple[type[Warning], str]]:
         names, n_folds, options = self.table.channel_names, len(self.losses), self.table.options
         counts: Counter[tuple[int, str]] = Counter()
         for fold, unusable in enumerate(self.channels.unusable):
@@ -293,23 +289,26 @@ class Fits:
                 f"{names[v]} ({reason}{f', in {n} of {n_folds} folds' if n_folds > 1 else ''})"
                 for (v, reason), n in sorted(counts.items())
             )
-            yield UserWarning, f"Channels that carry nothing get weight 0 and rank last: {why}."
+            text = f"Channels that carry nothing get weight 0 and rank last: {why}."
+            warnings.warn(text, UserWarning, stacklevel=stacklevel)
         if self.n_fallbacks:
-            yield (
-                UserWarning,
+            warnings.warn(
                 "Channels are weighed by the loss on the training samples, because subjects are "
                 "too few to hold some of each class out: channels that one class rarely has are "
                 "overrated.",
+                UserWarning,
+                stacklevel=stacklevel,
             )
         residuals = self.channels.kkt_residuals.max(axis=(0, 1))
         slow = np.flatnonzero(residuals > options.tol)
         if slow.size:
             leading = ", ".join(str(names[v]) for v in slow[:10])
-            yield (
-                ConvergenceWarning,
+            warnings.warn(
                 f"{slow.size} of {names.size} channels did not reach tol={options.tol} in "
                 f"{options.max_iter} iterations ({leading}{', ...' if slow.size > 10 else ''}; "
                 f"worst residual {residuals.max():.1e}). Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=stacklevel,
             )
 
 

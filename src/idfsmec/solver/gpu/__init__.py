@@ -7,7 +7,6 @@ launch does twenty iterations. The few problems that are left after
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -86,9 +85,9 @@ def solve_on_gpu(
 
     like: dict[str, Any] = {"dtype": torch.float64, "device": options.device}
     whole: dict[str, Any] = {"dtype": torch.int32, "device": options.device}
-    batch = _Batch.of(A, P, y2, which, weights, like)
+    begin = _begin(A, P, y2, which, weights, like)
+    A_all, P_all, R_all, A_top, bound, theta, W, scalars = begin
     b, d, tol = which.size, A.shape[1], options.tol
-    theta, W, scalars = batch.theta, batch.W, batch.scalars
     theta_before, W_before = theta.clone(), W.clone()
     support = torch.zeros_like(theta, dtype=torch.int32)
     numbers = torch.tensor([tol, *NUMBERS], **like)
@@ -108,7 +107,7 @@ def solve_on_gpu(
         n_steps = min(CHECK_EVERY, n_most - done)
         kept = (slot, course, course.shape[1], d)
         kernels.iterate[(active.shape[0],)](
-            *(active, batch.A, batch.R, batch.P, batch.A_top, batch.bound, numbers),
+            *(active, A_all, R_all, P_all, A_top, bound, numbers),
             *(theta, W, theta_before, W_before, support, scalars, *kept, done, n_steps),
             D=MOST_FEATURES,
             num_warps=1,
@@ -119,7 +118,7 @@ def solve_on_gpu(
             some = settled[(n_positive > least) & (n_positive <= most)]
             if some.shape[0]:
                 kernels.polish[(some.shape[0],)](
-                    *(some, batch.A, batch.R, batch.P, numbers, theta, W, scalars, *kept),
+                    *(some, A_all, R_all, P_all, numbers, theta, W, scalars, *kept),
                     *(done + n_steps, int(done + n_steps >= LONG)),
                     D=MOST_FEATURES,
                     N=length,
@@ -130,8 +129,8 @@ def solve_on_gpu(
         active = active[scalars[active, 3] > tol]
         if active.shape[0] == 0:
             break
-    residual = batch.P - (theta[:, None, :] * W) @ batch.A
-    gains = (residual**2).sum(1) / torch.diagonal(batch.A, dim1=1, dim2=2)
+    residual = P_all - (theta[:, None, :] * W) @ A_all
+    gains = (residual**2).sum(1) / torch.diagonal(A_all, dim1=1, dim2=2)
     ends = (theta, W, scalars[:, 0], scalars[:, 3], n_iter.long(), gains)
     theta, W, value, far, steps, gains = (part.cpu().numpy() for part in ends)
     # Problems that ended earlier keep their value.
@@ -150,45 +149,36 @@ def solve_on_gpu(
     return Solution(theta, W, value, far, steps, history), gains
 
 
-@dataclass
-class _Batch:
-    """Problems in units of y2 and their start, on the device; labels are one-hot and centred."""
+def _begin(
+    A: Array, P: Array, y2: Array, which: Indices, weights: Array, like: dict[str, Any]
+) -> tuple[Any, ...]:
+    """Problems in units of y2 and their start, on the device; labels are one-hot and centred.
 
-    A: Any
-    P: Any
-    R: Any
-    A_top: Any
-    bound: Any  # of the curvature in theta
-    theta: Any
-    W: Any
-    scalars: Any  # U, momentum, ease, residual, whether Newton's method may end it
+    Returns A, P, R, the largest eigenvalues of A, the bound of the curvature in theta, theta, W
+    and scalars: U, momentum, ease, residual, whether Newton's method may end it.
+    """
+    import torch
 
-    @classmethod
-    def of(
-        cls, A: Array, P: Array, y2: Array, which: Indices, weights: Array, like: dict[str, Any]
-    ) -> _Batch:
-        import torch
-
-        moments, labels, unit = (torch.as_tensor(part, **like) for part in (A, P, y2))
-        norms = torch.diagonal(moments, dim1=1, dim2=2).sqrt()
-        R = (moments / norms[:, :, None] / norms[:, None, :]) ** 2
-        tops = [_largest(part) / unit for part in (moments, R)]
-        start = _start(moments, labels)
-        moments, labels, R = (part / unit[:, None, None] for part in (moments, labels, R))
-        index = torch.as_tensor(which, device=like["device"])
-        lam = torch.as_tensor(weights, **like)
-        A_all, P_all, R_all = moments[index], labels[index], R[index] * lam[:, None, None]
-        A_top, R_top = tops[0][index], tops[1][index] * lam
-        trace = 2.0 * torch.diagonal(A_all, dim1=1, dim2=2).amax(1)
-        theta = torch.full((which.size, A.shape[1]), 1.0 / A.shape[1], **like)
-        W = start[index].contiguous()
-        scalars = torch.ones((which.size, 5), **like)
-        weighted = theta[:, None, :] * W
-        fit = (weighted * (weighted @ A_all - 2.0 * P_all)).sum((1, 2))
-        redundancy = (theta * (theta[:, None, :] @ R_all)[:, 0]).sum(1)
-        scalars[:, 0] = 1.0 + fit + redundancy
-        bound = R_top + torch.minimum(A_top, trace)
-        return cls(A_all, P_all, R_all, A_top, bound, theta, W, scalars)
+    moments, labels, unit = (torch.as_tensor(part, **like) for part in (A, P, y2))
+    norms = torch.diagonal(moments, dim1=1, dim2=2).sqrt()
+    R = (moments / norms[:, :, None] / norms[:, None, :]) ** 2
+    tops = [_largest(part) / unit for part in (moments, R)]
+    start = _start(moments, labels)
+    moments, labels, R = (part / unit[:, None, None] for part in (moments, labels, R))
+    index = torch.as_tensor(which, device=like["device"])
+    lam = torch.as_tensor(weights, **like)
+    A_all, P_all, R_all = moments[index], labels[index], R[index] * lam[:, None, None]
+    A_top, R_top = tops[0][index], tops[1][index] * lam
+    trace = 2.0 * torch.diagonal(A_all, dim1=1, dim2=2).amax(1)
+    theta = torch.full((which.size, A.shape[1]), 1.0 / A.shape[1], **like)
+    W = start[index].contiguous()
+    scalars = torch.ones((which.size, 5), **like)
+    weighted = theta[:, None, :] * W
+    fit = (weighted * (weighted @ A_all - 2.0 * P_all)).sum((1, 2))
+    redundancy = (theta * (theta[:, None, :] @ R_all)[:, 0]).sum(1)
+    scalars[:, 0] = 1.0 + fit + redundancy
+    bound = R_top + torch.minimum(A_top, trace)
+    return A_all, P_all, R_all, A_top, bound, theta, W, scalars
 
 
 def _largest(matrices: Any) -> Any:
