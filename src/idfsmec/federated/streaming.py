@@ -309,10 +309,9 @@ def subject_statistics(
     labels = sorted({label for _, label in rows})
     codes = np.array([labels.index(label) for _, label in rows], dtype=np.intp)
     names = np.array([name for name, _ in rows], dtype=object).astype(str)
-    means = sums / np.maximum(counts[:, channel_codes(columns)], 1.0)
-    return SubjectStatistics(
-        labels, names, codes, counts, *means, *units, digests, hashes, devices
-    )
+    mean, mean_square = sums / np.maximum(counts[:, channel_codes(columns)], 1.0)
+    moments = (counts, mean, mean_square, units[0], units[1])
+    return SubjectStatistics(labels, names, codes, *moments, digests, hashes, devices)
 
 
 def sum_pieces(
