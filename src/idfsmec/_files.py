@@ -148,7 +148,7 @@ def naming_disk(path: Path) -> Iterator[None]:
         raise
 
 
-def is_of_the_disk(error: sqlite3.Error) -> bool:
+def is_of_the_disk(error: BaseException) -> bool:
     """Return whether an error is about the disk, not about what is in the file."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK
 

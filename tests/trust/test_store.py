@@ -200,6 +200,33 @@ def test_flipped_bytes_are_found_or_change_nothing(finished, tmp_path):
     assert all(named)
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])  # a row, an index of rows, a plan
+def test_a_damaged_key_is_computed_again(finished, small_table, tmp_path, place):
+    out = tmp_path / "out"
+    shutil.copytree(finished, out)
+    with Store(out, read_only=True) as store:
+        key = min(store.done_keys()).encode()
+    parts = (out / "store.sqlite").read_bytes().split(key)
+    keys = [b"x" + key[1:] if i == place else key for i in range(len(parts) - 1)]
+    damaged = b"".join(part + one for part, one in zip(parts, [*keys, b""], strict=True))
+    (out / "store.sqlite").write_bytes(damaged)
+    assert "command again with --force" in " ".join(benchmark(small_table, out).stderr.split())
+    assert benchmark(small_table, out, "--force").exit_code == 0
+    scores, expected = (Results.read(each).scores for each in (out, finished))
+    assert_frame_equal(scores.drop(columns="seconds"), expected.drop(columns="seconds"))
+
+
+@pytest.mark.parametrize("name", [b"secands", b"sec nds", b"sec\xe1nds"])
+def test_damaged_names_of_columns_are_named(finished, tmp_path, name):
+    whole = (finished / "store.sqlite").read_bytes()
+    damaged = whole.replace(b"rows, seconds,", b"rows, " + name + b",")
+    assert damaged != whole
+    (tmp_path / "store.sqlite").write_bytes(damaged)
+    for read_only in (True, False):
+        with pytest.raises(InputError, match=r"store\.sqlite is not a store.*move it away"):
+            Store(tmp_path, read_only=read_only)
+
+
 @pytest.mark.parametrize("name", ["store.sqlite", "store.lock"])
 def test_a_pipe_in_place_of_a_store_is_refused(small_table, tmp_path, name):
     os.mkfifo(tmp_path / name)

@@ -33,7 +33,7 @@ _TABLES = {
 
 
 def _checksum(values: Sequence[Any]) -> str:
-    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(values, default=repr).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -116,20 +116,19 @@ class Store:
             )
         try:
             with naming_disk(self.path):
-                self._db = self._open(read_only)
+                self._db = self._open(read_only, overwrite)
                 self._file = self.path.stat()
-                self._check_rows(overwrite)
         except BaseException:
             self._release()
             raise
 
-    def _open(self, read_only: bool) -> sqlite3.Connection:
+    def _open(self, read_only: bool, overwrite: bool) -> sqlite3.Connection:
         address = f"{self.path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
         db = sqlite3.connect(address, uri=True, timeout=60, isolation_level=None)
         try:
             db.text_factory = partial(str, encoding="utf-8", errors="replace")
             # All pages now, not after hours of work; milliseconds for a usual store.
-            (state,) = db.execute("PRAGMA integrity_check(1)").fetchone()
+            (state,) = db.execute("PRAGMA quick_check(1)").fetchone()
             if state != "ok":
                 raise sqlite3.DatabaseError(f"it is damaged: {' '.join(state.split())}")
             made = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
@@ -144,46 +143,50 @@ class Store:
                 db.execute("INSERT INTO meta VALUES (?, ?, ?)", [*first, _checksum(first)])
                 db.execute("COMMIT")
             found = db.execute("SELECT value FROM meta WHERE name='format'").fetchone()
-            if not read_only and found is not None and found[0] == str(FORMAT):
+            if found is None or found[0] != str(FORMAT):
+                raise InputError(
+                    f"{self.path} has format {found[0] if found else 'unknown'}, this version of "
+                    f"idfsmec reads and writes {FORMAT}; compute the results again in another "
+                    "folder, or read them with the version that made them"
+                )
+            if not read_only:
                 db.execute("PRAGMA journal_mode=WAL")
                 db.execute("PRAGMA synchronous=FULL")
-        except sqlite3.DatabaseError as error:
+            self._check_rows(db, overwrite)
+        except BaseException as error:
             db.close()
-            if is_of_the_disk(error):
+            # UnicodeDecodeError: SQLite quotes a damaged schema.
+            damage = isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError)
+            if not damage or is_of_the_disk(error):
                 raise
             raise InputError(
                 f"{self.path} is not a store of results ({error}); move it away or choose "
                 "another folder"
             ) from None
-        if found is None or found[0] != str(FORMAT):
-            db.close()
-            raise InputError(
-                f"{self.path} has format {found[0] if found else 'unknown'}, this version of "
-                f"idfsmec reads and writes {FORMAT}; compute the results again in another folder, "
-                "or read them with the version that made them"
-            )
         return db
 
-    def _check_rows(self, overwrite: bool) -> None:
-        """Refuse rows that are not as they were written, or remove them."""
+    def _check_rows(self, db: sqlite3.Connection, overwrite: bool) -> None:
+        """Refuse rows that are not as they were written, or remove them and mend the index."""
+        (index,) = db.execute("PRAGMA integrity_check(1)").fetchone()
+        if index != "ok" and overwrite:  # rows have checksums, their index follows from them
+            db.execute("REINDEX")
         damaged = [
             (table, number)
-            for table in _TABLES
-            for number, *values, checksum in self._db.execute(
-                f"SELECT rowid, * FROM {table}"  # noqa: S608 - our names
+            for table, columns in _TABLES.items()
+            for number, *values, checksum in db.execute(
+                f"SELECT rowid, {', '.join(columns)}, checksum FROM {table}"  # noqa: S608 - our names
             )
             if _checksum(values) != checksum
         ]
-        if damaged and not overwrite:
-            self._db.close()
+        if (damaged or index != "ok") and not overwrite:
             raise InputError(
-                f"{self.path} is damaged: {len(damaged)} of its rows are not as they were "
-                "written. Give the benchmark's command again with overwrite=True, which computes "
-                "them again and keeps all others",
+                f"{self.path} is damaged: {len(damaged) or 'some'} of its rows are not as they "
+                "were written. Give the benchmark's command again with overwrite=True, which "
+                "computes them again and keeps all others",
                 argument="overwrite",
             )
         for table, number in damaged:
-            self._db.execute(f"DELETE FROM {table} WHERE rowid = ?", [number])  # noqa: S608
+            db.execute(f"DELETE FROM {table} WHERE rowid = ?", [number])  # noqa: S608
 
     def _insert(self, table: str, *values: Any) -> None:
         """Write a row with its checksum, in place of one of the same key."""
