@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from idfsmec import ChannelImputer, IDFSMECClassifier
+from idfsmec import ChannelImputer, IDFSMECClassifier, IDFSMECRegressor
 from tests.conftest import make_channels
 
 
@@ -242,6 +242,20 @@ def test_subjects_stay_together_in_the_inner_folds():
         for groups in (subjects, None)
     )
     assert apart < 0.75 < 0.9 < mixed
+
+
+@pytest.mark.parametrize("estimator", [IDFSMECClassifier, IDFSMECRegressor])
+def test_names_of_participants_do_not_matter(estimator):
+    rng = np.random.default_rng(1)
+    subjects = np.repeat(np.arange(30), 3)
+    y = (subjects % 2).astype(float) + (estimator is IDFSMECRegressor) * rng.normal(size=90)
+    X = pd.DataFrame(rng.normal(size=(90, 12)), columns=[f"C{i % 3}__{i}" for i in range(12)])
+    names = np.array([f"p{number}" for number in rng.permutation(30)])
+    by_number, by_name = (
+        estimator().fit(X, y, groups=groups) for groups in (subjects, names[subjects])
+    )
+    assert_array_equal(by_number.ranking_, by_name.ranking_)
+    assert_array_equal(by_number.coef_, by_name.coef_)
 
 
 def test_names_of_columns_give_channels_and_are_checked(cohort):
