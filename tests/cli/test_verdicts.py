@@ -70,7 +70,7 @@ def test_a_prediction_does_not_know_the_condition_of_a_table_without_one(folder,
     assert "trained on eyes-closed; the condition of 16 of 16 samples is not known" in said
 
 
-def test_select_repeats_the_verdict_kept_for_this_content_of_the_table(folder, tmp_path):
+def test_select_and_benchmark_repeat_the_verdict_kept_for_this_content(folder, tmp_path):
     table = folder / "table.parquet"
     out = ["-o", tmp_path / "ranking.csv", "--force"]
     assert "Not audited." in run("select", table, *out)
@@ -80,6 +80,8 @@ def test_select_repeats_the_verdict_kept_for_this_content_of_the_table(folder, t
     said = run("select", table, *out)
     assert RED in said
     assert "taken together (eyes-closed, eyes-open); --condition eyes-closed" in said
+    few = ["--experiment", "accuracy", "--methods", "random", "--rates", 0, "--k", 2, "--folds", 2]
+    assert RED in run("benchmark", table, "--out", tmp_path / "results", *few, "--jobs", 1)
     said = run("select", table, *out, "--condition", "eyes-open")  # which was not audited
     assert "Not audited." in said
     assert "taken together" not in said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -67,6 +67,7 @@ def benchmark(
     from idfsmec import evaluation, paper
     from idfsmec._parallel import count_jobs
     from idfsmec.audit import add_audit
+    from idfsmec.audit.verdict import kept_verdict
     from idfsmec.report import write_reporting_checklist
 
     out, n_jobs, given = Path(out), count_jobs(jobs), options.paths(tables)
@@ -87,6 +88,8 @@ def benchmark(
     }
     protocol = {key: value for key, value in changes.items() if value is not None}
     named = read_tables(given, condition)
+    pairs = zip(named.items(), given, strict=True)
+    kept = {name: kept_verdict(path, table) for (name, table), path in pairs}
     options.check_cluster(dask)
     chosen: dict[str, Any] = {"methods": options.split_names(methods)}
     workers: dict[str, Any] = {"classifier": classifier, "n_jobs": n_jobs, "dask": dask}
@@ -119,7 +122,7 @@ def benchmark(
             audited = add_audit(named, out, **how)
             write_reporting_checklist(out / "reporting.md", audited, named, overwrite=True)
     results = evaluation.Results.read(out)
-    print_results(results)
+    print_results(results, kept)
     return results
 
 
@@ -193,8 +196,8 @@ class RunningMeans:
         return "; ".join(parts)
 
 
-def print_results(results: Results) -> None:
-    """Print means, verdicts, the folder and failures."""
+def print_results(results: Results, kept: Mapping[str, dict[str, str]]) -> None:
+    """Print means, verdicts (of the run, or kept with the tables), the folder and failures."""
     from idfsmec.audit import audits_of
     from idfsmec.evaluation import electrode_curve, participant_curve
 
@@ -209,7 +212,7 @@ def print_results(results: Results) -> None:
             say(f"{name}: {summarise(results, name).sentence}")
     audits = audits_of(results)
     for name in results.tables:
-        print_verdict(name, audits[name].verdict if name in audits else {})
+        print_verdict(name, audits[name].verdict if name in audits else kept.get(name, {}))
     say("results:", results.folder)
     if n_failed := len(results.failures):
         first = results.failures.iloc[0]
