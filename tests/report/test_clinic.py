@@ -45,6 +45,7 @@ def test_the_checklist_has_the_numbers(described, tmp_path):
     assert f"sensitivity {100 * scores['sensitivity']['mean']:.0f}\N{NO-BREAK SPACE}%" in text
     assert r"sex \<i\>f (HC / MDD: 3 / 3): sensitivity" in text
     assert "Fewer than 10 participants of a class" in text
+    assert "net benefit: The 95 % CI lies above acting on all and on none at" in text
 
 
 def test_three_classes_have_no_such_section(tmp_path):

@@ -42,7 +42,8 @@ def caption(clinical: Mapping[str, Any]) -> str:
     """Explain a decision curve."""
     return (
         f"Net benefit of acting on participants from a probability of {clinical['class']} on, in "
-        "true positives per participant; 95 % CI."
+        "true positives per participant, for a prevalence of "
+        f"{percent(clinical['prevalence'])}, to which probabilities were brought; 95 % CI."
     )
 
 
@@ -74,7 +75,7 @@ def score_table(
 
 
 def summarise_clinical(table: TableResults) -> dict[str, Any] | None:
-    """Return title, text, header and rows of a benchmark's table; None where there is none."""
+    """Return title, text, header, rows and curve of a benchmark's table, or None."""
     clinical = table.clinical
     if clinical is None:
         return None
@@ -82,7 +83,21 @@ def summarise_clinical(table: TableResults) -> dict[str, Any] | None:
     red = red_note(audit.level) if audit else ""
     scored = score_table(clinical, clinical["classes"], clinical["n_subjects"], red)
     removed = f", {percent(clinical['rate'])} of channels removed" if clinical["rate"] else ""
-    return scored | {"text": f"{table.label(clinical['method'])}{removed}. {scored['text']}"}
+    text = f"{table.label(clinical['method'])}{removed}. {scored['text']}"
+    return scored | {
+        "text": text,
+        "curve": f"Decision curve, net benefit: {_compare_curve(clinical)}",
+    }
+
+
+def _compare_curve(clinical: Mapping[str, Any]) -> str:
+    """Say at which probabilities acting on predictions is better than on all and on none."""
+    curve = pd.DataFrame(clinical["decision_curve"])
+    above = curve.loc[curve["low"] > curve["all"].clip(lower=0), "threshold"]
+    where = f"at {len(above)} of {len(curve)} probabilities"
+    if len(above):
+        where += f", between {percent(above.min())} and {percent(above.max())}"
+    return f"The 95 % CI lies above acting on all and on none {where}."
 
 
 def decision_figures(table: TableResults) -> Iterator[PageFigure]:
@@ -90,11 +105,5 @@ def decision_figures(table: TableResults) -> Iterator[PageFigure]:
     clinical = table.clinical
     if clinical is None:
         return
-    curve = pd.DataFrame(clinical["decision_curve"])
-    above = curve.loc[curve["low"] > curve["all"].clip(lower=0), "threshold"]
-    where = f"at {len(above)} of {len(curve)} probabilities"
-    if len(above):
-        where += f", between {percent(above.min())} and {percent(above.max())}"
-    sentence = f"The 95 % CI lies above acting on all and on none {where}."
     draw = partial(plot_decision_curve, clinical, table.note())
-    yield PageFigure("decision-curve", draw, caption(clinical), [sentence])
+    yield PageFigure("decision-curve", draw, caption(clinical), [_compare_curve(clinical)])

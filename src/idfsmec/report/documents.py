@@ -331,4 +331,5 @@ def _analysis(results: Results, tables: Mapping[str, FeatureTable]) -> list[str]
                 each = ", ".join(f"{score} {value}" for score, value in named)
                 about = f"{group} ({clinical['header'][1]}: {counts})"
                 lines.append(_answer(name, f"{about}: {each}", T))
+            lines.append(_answer(name, clinical["curve"].rstrip("."), T))
     return lines
