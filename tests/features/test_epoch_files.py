@@ -111,8 +111,15 @@ def test_metadata_gives_the_condition_and_columns_of_rows(raw, tmp_path):
     assert rows["condition"].tolist() == ["task", "rest"]
     assert rows["load"].tolist() == [2, 3]
     frame = extract_features(epochs, PLAIN)
-    assert frame.index.names == ["start", "load"]
-    assert frame.index.tolist() == [(15.0, 2), (28.0, 3)]
+    assert frame.index.names == ["start", "load", "condition"]
+    assert frame.index.tolist() == [(15.0, 2, "task"), (28.0, 3, "rest")]
+
+
+def test_epochs_that_no_machine_holds_are_refused_before_they_are_read(raw, tmp_path, monkeypatch):
+    cut(raw, [3.0, 15.0]).save(tmp_path / "s1-epo.fif", verbose="error")
+    monkeypatch.setattr("os.sysconf", lambda name: 100)
+    with pytest.raises(InputError, match=r"s1-epo\.fif: epochs: needs about .*GB of memory"):
+        extract_table(study(tmp_path, "s1-epo.fif"), PLAIN)
 
 
 def test_dropped_epochs_are_counted_and_leave_holes(raw, tmp_path):

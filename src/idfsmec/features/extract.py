@@ -30,6 +30,7 @@ from idfsmec.features.signals import Signals, interpolate, prepare_epochs, read_
 from idfsmec.missing.detection import find_reasons, unusable
 from idfsmec.missing.line_noise import LineNoise, remove_line_noise
 from idfsmec.recordings import Recording
+from idfsmec.table.checks import CONDITION
 from idfsmec.table.columns import join_column, split_column
 
 Array = NDArray[np.float64]
@@ -377,6 +378,8 @@ def extract_features(
     if not made.metadata:
         return made.X
     about = pd.DataFrame(made.metadata).set_index(made.X.index).reset_index()
+    if CONDITION in {str(name).casefold() for name in data.metadata}:
+        about[CONDITION] = made.conditions
     return made.X.set_index(pd.MultiIndex.from_frame(about))
 
 

@@ -168,6 +168,8 @@ def read_with_mne(path: Path) -> mne.io.BaseRaw | mne.BaseEpochs:
     import mne
 
     if path.suffix.lower() == ".fif" and holds_epochs(path):
+        size = sum(part.stat().st_size for part in (path, *_partners(path)))
+        refuse_oversized("epochs", size // 4)  # bytes of a number; FIF does not compress
         return mne.read_epochs(path, verbose="ERROR")
     if path.suffix.lower() == ".txt" and _MODMA.match(path.read_bytes()[:200]):
         raise InputError(
