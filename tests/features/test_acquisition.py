@@ -158,3 +158,7 @@ def test_tables_keep_the_facts_of_each_recording():
     kept = extract_table(cohort.recordings).table.info["recordings"]
     assert [one["facts"]["n_channels"] for one in kept] == [3, 3]
     assert all(one["facts"]["amplitude"] > 1 for one in kept)
+
+
+def test_a_flat_recording_has_no_share_of_muscle(noise):
+    assert facts(0 * noise)["muscle_share"] is None  # and no warning

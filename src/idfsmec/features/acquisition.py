@@ -123,6 +123,8 @@ def _muscle_share(frequencies: Floats, powers: Floats) -> float:
     """Return the share of windows and channels with far more fast activity than usual."""
     fast = powers[..., (frequencies >= _BURST[0]) & (frequencies < _BURST[1])].sum(axis=-1)
     alive = fast[:, np.median(fast, axis=0) > 0]
+    if not alive.size:  # a flat recording
+        return np.nan
     return float(np.mean(alive > _BURST_RELATIVE**2 * np.median(alive, axis=0)))
 
 
