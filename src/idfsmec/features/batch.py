@@ -40,18 +40,18 @@ from idfsmec.progress import Listener, Progress, collect_warnings, warning_texts
 from idfsmec.recordings import Recording
 from idfsmec.recordings.recording import check_spelling, header_facts
 from idfsmec.table import FeatureTable
-from idfsmec.table.checks import (
+from idfsmec.table.columns import (
     CONDITION,
     EPOCH,
-    NOT_RECORDED,
     ONSET,
     RECORDING,
     SESSION,
-    cells_to_reasons,
-    described,
+    join_column,
+    same_name,
+    split_column,
 )
-from idfsmec.table.columns import join_column, same_name, split_column
-from idfsmec.table.files import file_format, files_beside
+from idfsmec.table.feature_table import NOT_RECORDED, cells_to_reasons
+from idfsmec.table.files import described, file_format, files_beside
 
 _MOST_NAMED = 10
 _BIDS_CONDITION = ("task-", "acq-", "run-")

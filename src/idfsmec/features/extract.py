@@ -30,8 +30,7 @@ from idfsmec.features.signals import Signals, interpolate, prepare_epochs, read_
 from idfsmec.missing.detection import find_reasons, unusable
 from idfsmec.missing.line_noise import LineNoise, remove_line_noise
 from idfsmec.recordings import Recording
-from idfsmec.table.checks import CONDITION
-from idfsmec.table.columns import join_column, split_column
+from idfsmec.table.columns import CONDITION, join_column, split_column
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -30,7 +30,7 @@ from idfsmec.recordings.recording import (
     eye_channels,
     find_boundaries,
 )
-from idfsmec.table.checks import CONDITION
+from idfsmec.table.columns import CONDITION
 from idfsmec.table.positions import EXTRA_NAMES, channel_positions, plan_channels, standard_name
 
 if TYPE_CHECKING:

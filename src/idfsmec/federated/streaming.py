@@ -37,8 +37,8 @@ from idfsmec.solver.sums import (
     table_sums,
 )
 from idfsmec.table import FeatureTable
-from idfsmec.table.checks import SITE, clean_groups, part_header, warn_of_two_sites
-from idfsmec.table.columns import channel_codes, split_column
+from idfsmec.table.columns import SITE, channel_codes, part_header, split_column
+from idfsmec.table.feature_table import clean_groups, warn_of_two_sites
 from idfsmec.table.files import check_schema, file_format, info_of
 
 Array = NDArray[np.float64]

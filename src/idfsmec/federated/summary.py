@@ -38,8 +38,8 @@ from idfsmec.metrics import describe_confounding, site_confounding
 from idfsmec.missing.association import missingness_from_counts
 from idfsmec.solver.scaling import site_maps
 from idfsmec.solver.sums import Block, Sums, join_blocks, join_sums
-from idfsmec.table.checks import same_info
 from idfsmec.table.columns import SEPARATOR, channel_columns
+from idfsmec.table.feature_table import same_info
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]

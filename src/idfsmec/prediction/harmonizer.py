@@ -20,7 +20,7 @@ from idfsmec.metrics import describe_confounding, site_confounding
 from idfsmec.prediction.imputer import IncompleteTransformer
 from idfsmec.solver.scaling import common_location, site_effects, site_moments
 from idfsmec.table import FeatureTable
-from idfsmec.table.checks import SITE
+from idfsmec.table.columns import SITE
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]

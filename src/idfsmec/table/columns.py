@@ -1,11 +1,11 @@
-"""Names of columns, ``<channel>__<feature>``, and names that only look different."""
+"""Columns of a table: their names, which are features, and names that only look different."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SEPARATOR = "__"
+#: Names of the columns (and of an index) that say whose a row is, and where it was recorded.
+SUBJECT, LABEL, SITE = "subject", "label", "site"
+GROUPS = (SUBJECT, LABEL)
+#: Columns about rows that mean the same everywhere; text, but for the last two.
+KNOWN = ("recording", "session", "condition", "epoch", "onset")
+RECORDING, SESSION, CONDITION, EPOCH, ONSET = KNOWN
+TEXT = KNOWN[:3]
+#: The name of an index that has the line of a file that a row was read from.
+LINE = "line"
 # In front of digits, but not behind a point: 0.05 and 0.5 are two doses.
 _LEADING_ZEROS = re.compile(r"(?<![\d.,])0+(?=\d)")
 
@@ -113,3 +122,62 @@ def refuse_alike(names: Iterable[str], what: str, where: str = "") -> None:
                 "blanks or leading zeros: spell them alike if they are one, or rename one of "
                 "them."
             )
+
+
+def clean_columns(columns: list[Any]) -> list[str]:
+    """Strip blanks off names of features, and refuse those that no table can have."""
+    if not columns:
+        raise InputError("The table has no feature columns.")
+    clean: dict[str, str] = {}
+    channels: dict[str, None] = {}
+    for column in columns:
+        if not isinstance(column, str):
+            raise InputError(f"Column name {column!r} is not text.")
+        channel, feature = (part.strip() for part in split_column(column))
+        channels[channel] = None
+        name = join_column(channel, feature)
+        split_column(name)
+        if name in clean:
+            also = "" if clean[name] == column else f", as {clean[name]!r} and as {column!r}"
+            raise InputError(f"Column {name!r} is there more than once{also}: rename or drop one.")
+        clean[name] = column
+    refuse_alike(list(channels), "channel")
+    return list(clean)
+
+
+def part_header(columns: Sequence[Any]) -> tuple[list[str], list[str]]:
+    """Tell, in the header of a file, columns about rows from features.
+
+    A column about rows has a known name, or no ``__`` and a place before the first feature;
+    behind it, a name without ``__`` is a feature misspelt.
+    """
+    for name in (*GROUPS, SITE):
+        if columns.count(name) != 1 and (name in GROUPS or name in columns):
+            begin = ", ".join(repr(column) for column in columns[:5]) or "nothing"
+            raise InputError(
+                f"needs exactly one column {name!r}, has {columns.count(name)}. A table has the "
+                f"columns subject, label, then the features; this one begins with {begin}."
+            )
+    others = [column for column in columns if column not in (*GROUPS, SITE)]
+    joined = [isinstance(column, str) and SEPARATOR in column for column in others]
+    first = joined.index(True) if True in joined else 0
+    rows = [c for i, c in enumerate(others) if c in KNOWN or (i < first and isinstance(c, str))]
+    features = [column for column in others if column not in rows]
+    for name in features[1:]:
+        if isinstance(name, str) and SEPARATOR not in name and True in joined:
+            raise InputError(
+                f"Column {name!r} stands among the features, but is not of the form "
+                f"'<channel>{SEPARATOR}<feature>': rename it, or put it before the features if it "
+                "says something about rows."
+            )
+    channels = {split_column(column)[0] for column in clean_columns(features)}
+    for name in rows:
+        if rows.count(name) > 1:
+            raise InputError(f"Column {name!r} is there more than once: rename or drop one.")
+        channel, underscore, rest = name.partition("_")
+        if underscore and channel in channels:
+            raise InputError(
+                f"Column {name!r} looks like a feature of channel {channel!r}, which would be "
+                f"'{channel}{SEPARATOR}{rest}': rename it."
+            )
+    return rows, features

@@ -2,39 +2,49 @@
 
 from __future__ import annotations
 
+import json
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import count
 from os import PathLike
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from idfsmec.errors import InputError
-from idfsmec.table.checks import (
-    CHANNEL,
+from idfsmec.table.columns import (
     CONDITION,
     EPOCH,
+    GROUPS,
+    KNOWN,
     LABEL,
-    REASON,
+    LINE,
+    ONSET,
     RECORDING,
+    SEPARATOR,
+    SESSION,
     SITE,
     SUBJECT,
-    clean_features,
-    clean_groups,
-    clean_info,
-    clean_reasons,
-    clean_rows,
-    same_info,
-    warn_of_two_sites,
+    TEXT,
+    channel_columns,
+    clean_columns,
+    feature_columns,
+    observed_channels,
+    refuse_alike,
+    split_column,
 )
-from idfsmec.table.columns import channel_columns, feature_columns, observed_channels, split_column
 from idfsmec.table.files import read_table, write_table
 
+NOT_RECORDED = "not in the recording"
+CHANNEL, REASON = "channel", "reason"
+REASON_COLUMNS = [RECORDING, EPOCH, CHANNEL, REASON]
 _LIST = "recordings"  # in ``info``: one mapping for each
+_NUMBERS = ("integer", "floating", "mixed-integer-float")
+_TEXT_DTYPE = pd.Series(["text"]).dtype
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -338,11 +348,11 @@ def _known_names(names: Iterable[Any], known: Iterable[Any], what: str) -> list[
 
 
 def _join_tables(
-    tables: Sequence[FeatureTable],
+    tables: Iterable[FeatureTable],
 ) -> tuple[pd.DataFrame, dict[str, Any], pd.DataFrame | None]:
     """Return columns, info and reasons of tables put below one another."""
-    parts = _with_distinct_recordings(tables)
-    frames = [frame for frame, _, _ in parts]
+    tables = _with_distinct_recordings(tables)
+    frames = [table.to_frame() for table in tables]
     with_sites = sum(SITE in frame for frame in frames)
     if 0 < with_sites < len(frames):
         raise InputError(
@@ -362,10 +372,9 @@ def _join_tables(
     channels = list(dict.fromkeys(split_column(column)[0] for column in features))
     features.sort(key=lambda column: channels.index(split_column(column)[0]))
     frame = frame[[*frame.columns.drop(features), *features]]
-    reasons = None
-    if any(given is not None for _, _, given in parts):
-        reasons = _stack_reasons(parts, channels)
-    return frame, _merge_info([info for _, info, _ in parts], frame), reasons
+    known = any(table.reasons is not None for table in tables)
+    reasons = _stack_reasons(tables, channels) if known else None
+    return frame, _merge_info([table.info for table in tables], frame), reasons
 
 
 def _recordings_left(info: Mapping[str, Any], about: pd.DataFrame) -> dict[str, Any]:
@@ -393,16 +402,12 @@ def _listed(info: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
     return listed if known else None
 
 
-_Part = tuple[pd.DataFrame, Mapping[str, Any], pd.DataFrame | None]
-
-
-def _with_distinct_recordings(tables: Sequence[FeatureTable]) -> list[_Part]:
+def _with_distinct_recordings(tables: Iterable[FeatureTable]) -> list[FeatureTable]:
     """Give recordings of different tables that have one name different names."""
     known: dict[str, dict[str, Any]] = {}
-    parts = []
+    distinct = []
     for table in tables:
-        frame, info, reasons = table.to_frame(), table.info, table.reasons
-        identities = _recording_identities(frame, info)
+        identities = _recording_identities(table)
         renamed = {}
         for name, identity in identities.items():
             candidates = (f"{name}-{number}" for number in count(2))
@@ -411,47 +416,46 @@ def _with_distinct_recordings(tables: Sequence[FeatureTable]) -> list[_Part]:
                 new = next(other for other in candidates if other not in identities)
             if new != name:
                 renamed[name] = new
-        if renamed:
-            frame[RECORDING] = frame[RECORDING].replace(renamed)
-            if reasons is not None:
-                reasons = reasons.assign(**{RECORDING: reasons[RECORDING].replace(renamed)})
-            if (listed := _listed(info)) is not None:
-                recordings = [
-                    {**item, RECORDING: renamed.get(item.get(RECORDING, ""), item.get(RECORDING))}
-                    for item in listed
-                ]
-                info = {**info, _LIST: recordings}
-        parts.append((frame, info, reasons))
-    return parts
+        distinct.append(_rename_recordings(table, renamed) if renamed else table)
+    return distinct
 
 
-def _recording_identities(
-    frame: pd.DataFrame, info: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
+def _recording_identities(table: FeatureTable) -> dict[str, dict[str, Any]]:
     """Return names of a table's recordings, with what tells equal names of two tables apart."""
-    if RECORDING not in frame:
+    if table.rows is None or RECORDING not in table.rows:
         return {}
-    listed = {item.get(RECORDING): item for item in _listed(info) or ()}
-    first = frame.dropna(subset=[RECORDING]).drop_duplicates(RECORDING)
+    at = None if table.sites is None else table.sites.astype(str)
+    about = pd.DataFrame({RECORDING: table.rows[RECORDING], "of": table.subjects.astype(str)})
+    first = about.assign(at=at).dropna(subset=[RECORDING]).drop_duplicates(RECORDING)
+    listed = {item.get(RECORDING): {**item, "rows": 0} for item in _listed(table.info) or ()}
     return {
-        line[RECORDING]: {
-            **{k: v for k, v in listed.get(line[RECORDING], {}).items() if k != "rows"},
-            "of": str(line[SUBJECT]),
-            "at": str(line[SITE]) if SITE in frame else None,
-        }
+        line[RECORDING]: {**listed.get(line[RECORDING], {}), **line}
         for line in first.to_dict("records")
     }
 
 
-def _stack_reasons(parts: list[_Part], channels: list[str]) -> pd.DataFrame:
+def _rename_recordings(table: FeatureTable, names: dict[str, str]) -> FeatureTable:
+    """Give recordings new names wherever a table has them."""
+    info = dict(table.info)
+    if (listed := _listed(info)) is not None:
+        info[_LIST] = [
+            {**item, RECORDING: names.get(item.get(RECORDING, ""), item.get(RECORDING))}
+            for item in listed
+        ]
+    rows = pd.DataFrame(table.rows).replace({RECORDING: names})
+    reasons = None if table.reasons is None else table.reasons.replace({RECORDING: names})
+    return replace(table, info=info, rows=rows, reasons=reasons)
+
+
+def _stack_reasons(tables: list[FeatureTable], channels: list[str]) -> pd.DataFrame:
     """Put reasons below one another, and say of the channels that a table lacks that it does."""
     stacked = []
-    for frame, _, reasons in parts:
-        if reasons is not None:
-            stacked.append(reasons)
-        if {RECORDING, EPOCH} <= set(frame):
-            present = {split_column(column)[0] for column in feature_columns(frame)}
-            known = frame[[RECORDING, EPOCH]].dropna()
+    for table in tables:
+        if table.reasons is not None:
+            stacked.append(table.reasons)
+        if table.rows is not None and {RECORDING, EPOCH} <= set(table.rows):
+            known = table.rows[[RECORDING, EPOCH]].dropna()
+            present = table.channels
             stacked += [
                 known.assign(**{CHANNEL: channel, REASON: "not in the table"})
                 for channel in channels
@@ -477,3 +481,265 @@ def _merge_info(infos: Sequence[Mapping[str, Any]], frame: pd.DataFrame) -> dict
     if recordings is None:
         return merged
     return _recordings_left({**merged, _LIST: list(recordings.values())}, frame)
+
+
+# --- what a table is made of ----------------------------------------------------------------
+
+
+def clean_features(X: pd.DataFrame) -> pd.DataFrame:
+    """Check features and return them as float64, rows 0 ... n - 1."""
+    if not isinstance(X, pd.DataFrame):
+        raise InputError(f"X must be a pandas DataFrame, got {type(X).__name__}.")
+    columns = clean_columns(X.columns.tolist())
+    if len(X) == 0:
+        raise InputError("The table has no rows.")
+    if all(dtype == np.float64 for dtype in X.dtypes):
+        values = np.array(X, order="C")
+    else:
+        values = np.column_stack([_as_numbers(X[name]) for name in X])
+    clean = pd.DataFrame(values, copy=False)
+    clean.columns = pd.Index(columns)
+    too_large = (values > 1e300) | (values < -1e300)  # sums would not be finite
+    if too_large.any():
+        row, position = np.argwhere(too_large)[0]
+        value = clean.to_numpy()[row, position]
+        what = "infinity" if np.isinf(value) else f"{value:g}"
+        raise InputError(
+            f"Column {columns[position]!r} holds {what} in {_name_row(X.index, int(row))}: "
+            "repair the value, or leave it empty if the channel is missing there."
+        )
+    return clean
+
+
+def _as_numbers(column: pd.Series) -> np.ndarray:
+    """Return one column as float64, or say which of its cells is no number."""
+    dtype = column.dtype
+    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    numbers = np.full(len(column), np.nan)
+    for row, value in enumerate(column):
+        if isinstance(value, float | int | np.number) and not isinstance(value, complex):
+            numbers[row] = value
+        elif not pd.isna(value):
+            raise InputError(
+                f"Column {column.name!r} holds {value!r} in {_name_row(column.index, row)}, which "
+                "is no number: features are numbers, and a missing channel is an empty cell (NaN)."
+            )
+    return numbers
+
+
+def _name_row(index: pd.Index, position: int) -> str:
+    if index.name == LINE:
+        return f"line {index[position]}"
+    return f"row {position} (the first row is 0)"
+
+
+def clean_groups(values: Any, what: str, index: pd.Index) -> pd.Series:
+    """Check labels, subjects or sites and return them as text, int64, bool or float64.
+
+    Blanks around text are stripped; names that only look different are refused. A Series must
+    have the index of X, since two orders of rows cannot be told apart; beside an X that is indexed
+    by subjects it may also be numbered 0 ... n_samples - 1.
+    """
+    series = values if isinstance(values, pd.Series) else pd.Series(list(values))
+    if len(series) != len(index):
+        raise InputError(f"There are {len(series)} {what}s for {len(index)} rows of features.")
+    if isinstance(values, pd.Series):
+        _check_index(series.index, index, f"{what}s")
+    series = _plain_dtype(series)
+    missing = series.isna().to_numpy()
+    kind = pd.api.types.infer_dtype(series, skipna=True)
+    if kind == "string":
+        missing = missing | (series.str.strip() == "").to_numpy(dtype=bool, na_value=True)
+    if missing.any():
+        raise InputError(
+            f"The {what} is missing in {_name_row(index, int(missing.argmax()))}: "
+            "every sample needs one; fill it in or drop the row."
+        )
+    if kind == "string":
+        names = [str(value).strip() for value in series]
+        refuse_alike(names, what)
+        return pd.Series(names, name=what)
+    if kind == "integer" and (series.max() >= 2**63 or series.min() < -(2**63)):
+        raise InputError(f"A {what} is beyond 64 bits: store the {what}s as text.")
+    if kind in ("boolean", "integer"):
+        return series.astype(bool if kind == "boolean" else np.int64).rename(what)
+    if kind not in _NUMBERS:
+        raise InputError(
+            f"The {what}s are of kind {kind!r}: they must be all text, all numbers or all "
+            "true/false. Convert them, for example with .astype(str)."
+        )
+    numbers = series.astype(np.float64).rename(what)
+    if not np.isfinite(numbers).all():
+        raise InputError(f"A {what} is infinite.")
+    # R writes 1 as 1.0: whole numbers are integers, as long as float64 holds them exactly.
+    whole = bool((numbers == np.round(numbers)).all()) and numbers.abs().max() < 2**53
+    return numbers.astype(np.int64) if whole else numbers
+
+
+def _check_index(index: pd.Index, of_features: pd.Index, what: str) -> None:
+    """Refuse what stands in another order than X, or might."""
+    numbered = of_features.name == SUBJECT and index.equals(pd.RangeIndex(len(of_features)))
+    if not (numbered or index.equals(of_features)):
+        raise InputError(
+            f"The {what} have another index than X: bring them into the same order, then use "
+            "reset_index(drop=True) on both."
+        )
+
+
+def _plain_dtype(series: pd.Series) -> pd.Series:
+    """Number the rows, and replace categories and objects by what they hold."""
+    series = series.reset_index(drop=True)
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        series = series.astype(object if series.isna().any() else series.cat.categories.dtype)
+    return series.infer_objects()
+
+
+def warn_of_two_sites(subjects: pd.Series, sites: pd.Series | None, stacklevel: int = 3) -> None:
+    """Warn of subjects at several sites: one who was at both, or two of one name."""
+    if sites is None:
+        return
+    pairs = pd.DataFrame({SUBJECT: subjects, SITE: sites}).drop_duplicates()
+    twice = pairs[SUBJECT][pairs[SUBJECT].duplicated()].unique()
+    if not len(twice):
+        return
+    at_sites = ", ".join(map(repr, pairs[SITE][pairs[SUBJECT] == twice[0]]))
+    more = f" and {len(twice) - 1} more are" if len(twice) > 1 else " is"
+    warnings.warn(
+        f"Subject {twice[0]!r}{more} at several sites ({at_sites}): a name is one participant, "
+        "whose samples stay together in folds. If these are different participants, put the "
+        "site into their names.",
+        UserWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def clean_info(info: Mapping[str, Any], where: str = "info") -> dict[str, Any]:
+    """Copy ``info`` down to what JSON holds, so that every file gives it back unchanged."""
+    for key in info:
+        if not isinstance(key, str):
+            raise InputError(f"{where}: key {key!r} is not text.")
+    return {key: _clean_value(value, f"{where}[{key!r}]") for key, value in info.items()}
+
+
+def _clean_value(value: Any, where: str) -> Any:
+    if isinstance(value, np.generic):
+        value = float(value) if isinstance(value, np.floating) else value.item()
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str | PurePath):
+        return str(value)
+    if isinstance(value, Mapping):
+        return clean_info(value, where)
+    if isinstance(value, list | tuple | np.ndarray | pd.Index | pd.Series):
+        return [_clean_value(item, where) for item in value]
+    raise InputError(
+        f"{where} holds a {type(value).__name__}, which cannot be written to a file: "
+        "use text, numbers, true/false, lists and mappings of these."
+    )
+
+
+def same_info(info: Any, other: Any) -> bool:
+    """Return whether two parts of cleaned infos are equal; NaN equals NaN."""
+    return json.dumps(info, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def clean_rows(rows: Any, index: pd.Index) -> pd.DataFrame | None:
+    """Check what is known about rows and bring it to dtypes that survive any file.
+
+    Text (where a blank cell means that it is not known), int64, float64 or bool; float64 where
+    nothing is known at all. Known columns come first.
+    """
+    if rows is None:
+        return None
+    if not isinstance(rows, pd.DataFrame):
+        raise InputError(f"rows must be a pandas DataFrame, got {type(rows).__name__}.")
+    if len(rows) != len(index):
+        raise InputError(f"rows has {len(rows)} lines for {len(index)} rows of features.")
+    _check_index(rows.index, index, "rows")
+    names = list(rows.columns)
+    for name in names:
+        if not isinstance(name, str) or not name or names.count(name) > 1:
+            raise InputError(f"rows: column {name!r} must be text and be there once.")
+        if name in (*GROUPS, SITE) or SEPARATOR in name:
+            raise InputError(
+                f"rows: column {name!r} would be taken for something else in a file: rename it."
+            )
+    if not names:
+        return None
+    order = [*(name for name in KNOWN if name in names), *(n for n in names if n not in KNOWN)]
+    return pd.DataFrame({name: _clean_row_column(rows[name], name) for name in order})
+
+
+def _clean_row_column(column: pd.Series, name: str) -> pd.Series:
+    values = _plain_dtype(column)
+    kind = pd.api.types.infer_dtype(values, skipna=True)
+    if name in (EPOCH, ONSET) and kind not in (*_NUMBERS, "empty"):
+        raise InputError(f"rows: column {name!r} must hold numbers, not values of kind {kind!r}.")
+    complete = not values.isna().any()
+    if kind == "boolean" and complete and name not in TEXT:
+        return values.astype(bool)
+    if name in TEXT or kind not in (*_NUMBERS, "empty"):
+        text = _as_text(values)
+        if name not in TEXT and text.isna().all():
+            return text.astype(np.float64)
+        if name in (SESSION, CONDITION):
+            refuse_alike(text.dropna(), name)
+        return text
+    if kind == "integer" and complete and values.between(-(2**63), 2**63 - 1).all():
+        return values.astype(np.float64 if name == ONSET else np.int64)
+    numbers = values.astype(np.float64)
+    whole = name == EPOCH and complete and bool((numbers % 1 == 0).all())
+    return numbers.astype(np.int64) if whole else numbers
+
+
+def _as_text(values: pd.Series) -> pd.Series:
+    """Turn values into text, with NaN for what is missing or blank."""
+    whole = pd.api.types.is_float_dtype(values.dtype)
+    cells = [
+        None if pd.isna(value) else str(int(value) if whole and value % 1 == 0 else value).strip()
+        for value in values
+    ]
+    return pd.Series([cell or np.nan for cell in cells], dtype=_TEXT_DTYPE)
+
+
+def clean_reasons(
+    reasons: Any, rows: pd.DataFrame | None, channels: Iterable[str]
+) -> pd.DataFrame | None:
+    """Keep the reasons that concern the rows and channels of a table; None if there are none."""
+    if reasons is None:
+        return None
+    if not isinstance(reasons, pd.DataFrame) or set(reasons.columns) != set(REASON_COLUMNS):
+        raise InputError(
+            f"reasons must be a DataFrame with the columns {', '.join(REASON_COLUMNS)}."
+        )
+    if rows is None or not {RECORDING, EPOCH} <= set(rows.columns):
+        return None  # which row is meant could not be told
+    dtypes = {name: np.int64 if name == EPOCH else _TEXT_DTYPE for name in REASON_COLUMNS}
+    clean = reasons[REASON_COLUMNS].reset_index(drop=True).astype(dtypes)
+    keys = [RECORDING, EPOCH]
+    kept = pd.MultiIndex.from_frame(clean[keys]).isin(pd.MultiIndex.from_frame(rows[keys]))
+    kept &= clean[CHANNEL].isin(list(channels)).to_numpy()
+    clean = clean[kept].drop_duplicates(ignore_index=True)
+    return clean if len(clean) else None
+
+
+def cells_to_reasons(
+    recording: str,
+    cells: dict[str, dict[str, list[int]]],
+    absent: Iterable[str],
+    epochs: Iterable[int],
+) -> pd.DataFrame:
+    """List why channels are missing in one recording.
+
+    ``cells`` is reason to channel to epochs; the recording lacks the channels ``absent``, in all
+    its ``epochs``.
+    """
+    epochs = list(epochs)
+    lines = [
+        (recording, epoch, channel, reason)
+        for reason, of_channel in [*cells.items(), (NOT_RECORDED, dict.fromkeys(absent, epochs))]
+        for channel, hits in of_channel.items()
+        for epoch in hits
+    ]
+    return pd.DataFrame(lines, columns=REASON_COLUMNS)

@@ -16,6 +16,7 @@ import json
 import re
 import warnings
 import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,18 +29,7 @@ import pyarrow.parquet as pq
 
 from idfsmec._files import check_readable, refuse_oversized, replacing
 from idfsmec.errors import InputError
-from idfsmec.table.checks import (
-    CHANNEL,
-    EPOCH,
-    GROUPS,
-    KNOWN,
-    LINE,
-    REASON,
-    RECORDING,
-    SITE,
-    part_header,
-    restore_column,
-)
+from idfsmec.table.columns import GROUPS, KNOWN, LABEL, LINE, SITE, TEXT, part_header
 
 if TYPE_CHECKING:
     from idfsmec.table.feature_table import FeatureTable
@@ -216,17 +206,14 @@ def _read_reasons(path: Path, digest: Any) -> pd.DataFrame | None:
             stacklevel=2,
         )
         return None
-    return pd.read_csv(
-        io.BytesIO(gzip.decompress(packed)),
-        sep="\t",
-        dtype={EPOCH: np.int64, RECORDING: str, CHANNEL: str, REASON: str},
-        keep_default_na=False,
-    )
+    text = io.BytesIO(gzip.decompress(packed))
+    return pd.read_csv(text, sep="\t", dtype=str, keep_default_na=False)
 
 
 # --- CSV ----------------------------------------------------------------------------------
 
 _UNREADABLE = (UnicodeDecodeError, EOFError, OSError, zlib.error, csv.Error, pa.ArrowException)
+_INTEGERS = r"-?(0|[1-9][0-9]{0,17})"
 # What pandas, R, Julia and spreadsheets write where a number is missing.
 _NULLS = ["", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "missing"]
 
@@ -315,3 +302,64 @@ def _parse(
                     "number: features are numbers, and a missing channel is an empty cell."
                 ) from None
         raise
+
+
+def restore_column(text: pd.Series, kind: str | None) -> pd.Series:
+    """Turn the text of a CSV column back into what the file beside it says it was.
+
+    Without one, labels that are all plain integers are integers; subjects and sites stay text,
+    because the zeros in front of ``02010002`` are part of the name. What else is known about rows
+    becomes numbers where all of it is.
+    """
+    is_group = text.name in (*GROUPS, SITE)
+    if is_group:
+        text = text.str.strip()
+        if text.fillna("").eq("").any():
+            return text  # cleaning names the row
+    elif kind is None:
+        return pd.Series(infer_column(text, str(text.name)).to_numpy(), text.index)
+    if kind is None and text.name == LABEL and text.str.fullmatch(rf"{_INTEGERS}(\.0)?").all():
+        text, kind = text.str.removesuffix(".0"), "integer"  # pandas writes floats as 1.0
+    try:
+        if kind == "boolean":
+            return text.map({"true": True, "false": False}.__getitem__).astype(bool)
+        if kind == "number":
+            return text.replace("", None).astype(np.float64)
+        return text.astype(np.int64) if kind == "integer" else text
+    except (TypeError, ValueError, KeyError) as error:
+        raise InputError(
+            f"the column {text.name!r} does not hold the {kind} values that the .info.json file "
+            "beside the table says it holds: delete that file if the table was changed by hand."
+        ) from error
+
+
+def infer_column(cells: Iterable[Any], name: str = "") -> pd.Series:
+    """Turn the text of a column about rows into integers or numbers, if all of it is one.
+
+    Numbers with zeros in front, such as ``02``, are names.
+    """
+    absent = ("", "n/a", "na", "nan", "null", "none")
+    text = pd.Series(
+        [None if pd.isna(cell) or cell.strip().casefold() in absent else cell for cell in cells],
+        dtype=object,
+    )
+    known = text.dropna().str.strip()
+    if name in TEXT or not len(known):
+        return text
+    if known.str.fullmatch(_INTEGERS).all():
+        return pd.to_numeric(text) if len(known) < len(text) else text.astype(np.int64)
+    padded = known.str.fullmatch(r"[-+]?0\d.*").any()
+    if known.str.fullmatch(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?").all() and not padded:
+        return text.astype(np.float64)
+    return text
+
+
+def described(details: Sequence[Mapping[str, str]]) -> pd.DataFrame:
+    """Put what a study says about each recording side by side, with dtypes as they fit."""
+    columns = {}
+    for name in dict.fromkeys(name for detail in details for name in detail):
+        plain = re.sub(r"_{2,}", "_", name)
+        if plain in (*GROUPS, SITE, *KNOWN):  # so that a table takes it for nothing else
+            plain = f"{plain}_in_study"
+        columns[plain] = infer_column([detail.get(name) for detail in details])
+    return pd.DataFrame(columns, index=range(len(details)))
