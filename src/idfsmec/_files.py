@@ -159,34 +159,32 @@ def take_lock(path: Path, busy: str) -> sqlite3.Connection:
     If another process holds it, the error says ``busy``.
     """
     with naming_disk(path):
-        lock = sqlite3.connect(path, timeout=0, isolation_level=None)
         try:
-            lock.execute("BEGIN EXCLUSIVE")
+            return _lock(path)
         except sqlite3.OperationalError as error:
-            lock.close()
             if is_of_the_disk(error):
                 raise
-            if not _can_lock(path):
-                busy = (
-                    f"{path.parent}: files cannot be locked there, so nothing would keep two runs "
-                    "from writing at once; choose a folder on a disk of this machine"
-                )
-            raise InputError(busy) from None
-    return lock
-
-
-def _can_lock(path: Path) -> bool:
-    """Return whether the file system knows locks: some on a network say "busy" to everybody."""
     trial = path.with_name(f".{uuid.uuid4().hex}.{path.name}")
-    lock = sqlite3.connect(trial, timeout=0, isolation_level=None)
+    try:
+        _lock(trial).close()
+    except sqlite3.OperationalError:  # some file systems on a network say "busy" to everybody
+        busy = (
+            f"{path.parent}: files cannot be locked there, so nothing would keep two runs "
+            "from writing at once; choose a folder on a disk of this machine"
+        )
+    finally:
+        trial.unlink(missing_ok=True)
+    raise InputError(busy)
+
+
+def _lock(path: Path) -> sqlite3.Connection:
+    lock = sqlite3.connect(path, timeout=0, isolation_level=None)
     try:
         lock.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError:
-        return False
-    finally:
         lock.close()
-        trial.unlink(missing_ok=True)
-    return True
+        raise
+    return lock
 
 
 @contextmanager

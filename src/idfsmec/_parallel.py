@@ -337,21 +337,6 @@ def _check_certificates(address: str, settings: dict[str, Any]) -> None:
 def _on_dask(
     function: Callable[[Any], Any], tasks: Iterable[Any], client: Any
 ) -> Iterator[tuple[int, Any]]:
-    """Run tasks on a cluster; a scheduler that dies ends in one line."""
-    import distributed
-
-    try:
-        yield from _dask_outcomes(function, tasks, client)
-    except distributed.comm.CommClosedError:
-        raise WorkerError(
-            "the Dask scheduler is gone. What is finished is kept: start scheduler and workers "
-            "again and give the same command to go on"
-        ) from None
-
-
-def _dask_outcomes(
-    function: Callable[[Any], Any], tasks: Iterable[Any], client: Any
-) -> Iterator[tuple[int, Any]]:
     """Run tasks on a cluster, which runs again what it loses with a worker.
 
     Not by ``joblib.Parallel``: with joblib 1.6 a task that takes down its workers is waited for
@@ -359,19 +344,20 @@ def _dask_outcomes(
     """
     import distributed
 
-    _check_workers(client)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # large data are meant to be sent, once
-        # As a task, so that it is made again should the only worker that holds it die.
-        shared = client.submit(copy.copy, function, pure=False)
     waiting = enumerate(tasks)
+    shared: list[Any] = []
     under_way: dict[Any, int] = {}
-    completed = distributed.as_completed(raise_errors=False)
     try:
+        _check_workers(client)
+        completed = distributed.as_completed(raise_errors=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # large data are meant to be sent, once
+            # As a task, so that it is made again should the only worker that holds it die.
+            shared.append(client.submit(copy.copy, function, pure=False))
         while True:
             room = max(sum(client.nthreads().values()), 1) - len(under_way)
             for index, task in itertools.islice(waiting, max(room, 0)):
-                future = client.submit(_call, shared, index, task, pure=False)
+                future = client.submit(_call, shared[0], index, task, pure=False)
                 under_way[future] = index
                 completed.add(future)
             if not under_way:
@@ -384,9 +370,14 @@ def _dask_outcomes(
             _check_future(future, sorted(index + 1 for index in under_way.values()))
             del under_way[future]
             yield future.result()
+    except distributed.comm.CommClosedError:
+        raise WorkerError(
+            "the Dask scheduler is gone. What is finished is kept: start scheduler and workers "
+            "again and give the same command to go on"
+        ) from None
     finally:
         if client.status == "running":
-            client.cancel([*under_way, shared])
+            client.cancel([*under_way, *shared])
 
 
 def _check_workers(client: Any) -> None:
