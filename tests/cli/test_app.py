@@ -173,7 +173,8 @@ CALLS = [
     ("features nofile.csv -o x.xlsx", "x.xlsx: a feature table ends in .parquet"),
     (
         "benchmark t.csv --folds 3",
-        "table t: 3 folds by subject are not possible: the smallest class has 2 subjects; give 2",
+        "table t: 3 folds by participant are not possible: the smallest class has 2 participants; "
+        "give 2",
     ),
     ("benchmark t.csv --folds site", "table t: folds by site need sites"),
     ("benchmark t.csv ./t.csv", "t.csv is given twice"),

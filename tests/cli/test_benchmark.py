@@ -231,7 +231,7 @@ def test_an_audit_says_its_verdict_and_writes_page_and_checklist(tmp_path):
     assert "--force" in refused.stderr
     by_site = run("audit", table, "--out", tmp_path / "sites", "--folds", "site")
     assert by_site.exit_code == 2
-    assert "use folds by subject" in by_site.stderr
+    assert "use folds by participant" in by_site.stderr
 
 
 def test_an_audit_writes_what_is_documented_and_replaces_nothing_foreign(tmp_path):

@@ -59,7 +59,7 @@ CASES = [
     Case(
         "manifest: one recording for two subjects",
         REFUSED,
-        ("s1.edf", "different subjects"),
+        ("s1.edf", "different participants"),
         partial(_manifest, PLAIN + "s1.edf,s3,MDD\n"),
     ),
     Case(

@@ -58,7 +58,7 @@ def test_a_seed_gives_its_own_folds_and_gives_them_again():
 def test_too_many_folds_are_refused_with_the_number_that_is_possible():
     subjects = np.repeat(np.arange(6), 5)
     assert most_splits(subjects % 2, subjects) == 3
-    with pytest.raises(InputError, match="smallest class has 3 subjects; give 2 to"):
+    with pytest.raises(InputError, match="smallest class has 3 participants; give 2 to"):
         make_folds(subjects % 2, subjects, n_splits=10)
 
 
@@ -87,7 +87,7 @@ def test_site_folds_hold_out_one_site_after_the_other():
         (None, "no column 'site'"),
         (["A"] * 8, "at least 2 sites; there is A alone"),
         (["A", "A", "B", "B", "A", "A", "B", "B"], "site A has the class 0 alone"),
-        (["A", "B", "A", "B", "B", "B", "B", "B"], "subject a was at site A and at another"),
+        (["A", "B", "A", "B", "B", "B", "B", "B"], "participant a was at site A and at another"),
     ],
 )
 def test_site_folds_that_judge_nothing_are_refused(sites, says):

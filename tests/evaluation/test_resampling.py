@@ -81,7 +81,7 @@ def test_too_few_subjects_are_a_reason_not_an_error(tmp_path):
         pd.DataFrame({"E1__a": [0.0, 1.0, 2.0]}), pd.Series([0, 0, 1]), pd.Series([1, 2, 3])
     )
     results = evaluation.resampling(table, tmp_path)
-    assert "at least 2 subjects of each class" in results.resampling["table"]["reason"]
+    assert "at least 2 participants of each class" in results.resampling["table"]["reason"]
 
 
 @pytest.mark.parametrize("number", [0, 7, -2])

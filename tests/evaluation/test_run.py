@@ -248,7 +248,7 @@ def test_oracle_marks_the_setting_that_is_best_on_average_over_folds(tmp_path):
 
 
 def test_a_table_that_cannot_be_split_is_refused_by_name_before_any_work(tmp_path):
-    with pytest.raises(InputError, match="table small: 3 folds by subject are not possible"):
+    with pytest.raises(InputError, match="table small: 3 folds by participant are not possible"):
         run(tmp_path, tables={"small": make_cohort(n_subjects=4)})
     one_class = make_cohort()
     one_class = FeatureTable(one_class.X, ["HC"] * len(one_class), one_class.subjects)

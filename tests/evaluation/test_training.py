@@ -81,7 +81,7 @@ def test_the_default_says_which_channels_it_uses():
 def test_one_person_in_a_class_is_refused():
     table = make_cohort(n_subjects=8)
     few = table.take(table.subjects.isin(["s00", "s01", "s02", "s04"]).to_numpy())
-    with pytest.raises(InputError, match="one subject only"):
+    with pytest.raises(InputError, match="one participant only"):
         train_model(few, DummyClassifier())
 
 

@@ -208,7 +208,12 @@ def test_progress_is_told_from_the_beginning_recording_by_recording(sound):
 
 def test_the_summary_says_what_is_there_and_what_is_not(extraction):
     summary = extraction.summary()
-    for words in ("subjects    4", "HC (2 subjects, 6 epochs)", "channels    19", "marked bad: 6"):
+    for words in (
+        "4 participants",
+        "HC (2 participants, 6 epochs)",
+        "channels    19",
+        "marked bad: 6",
+    ):
         assert words in summary
     assert "not in the recording: 8" in summary
 
@@ -335,7 +340,7 @@ def test_recordings_of_one_name_are_told_apart():
 
 def test_a_class_of_one_subject_is_named_in_the_summary(sound):
     said = extract_table([sound[0], sound[1], sound[3]]).summary()
-    assert "class HC has one subject only, s01" in said
+    assert "class HC has one participant only, s01" in said
 
 
 def test_a_channel_that_recordings_spell_differently_is_one(sound, raws):

@@ -103,7 +103,7 @@ def test_modma128_goes_in_by_name(modma128, output):
     assert gone["E17"].tolist() == (table.subjects == "02020008").tolist()
     assert gone.to_numpy().sum() == 3
     assert f"missing {3 / (12 * 128):.1%} of channel epochs" in said
-    assert "labels HC (2 subjects, 5 epochs), MDD (3 subjects, 7 epochs)" in said
+    assert "labels HC (2 participants, 5 epochs), MDD (3 participants, 7 epochs)" in said
 
 
 def test_the_unit_of_modma128_can_be_set(modma128, tmp_path):
@@ -273,7 +273,7 @@ def test_ds003478_without_its_recordings_is_refused_with_the_way_out(tmp_path, o
         path.symlink_to("../../.git/annex/objects/nothing")  # a clone before `datalad get`
     code, _, errors = run("pred-d003", "--data", tmp_path / "tree", "-o", output)
     assert code == 2
-    assert "lists 5 subjects, but the recordings are not there" in errors
+    assert "lists 5 participants, but the recordings are not there" in errors
     assert "datalad get" in errors
 
 
@@ -283,5 +283,5 @@ def test_subjects_of_ds003478_without_a_recording_are_named(tmp_path, output):
         path.unlink()
     code, _, errors = run("pred-d003", "--data", tmp_path / "tree", "-o", output)
     assert code == 0
-    assert "subjects left out: 1 without a recording (510)" in errors
+    assert "participants left out: 1 without a recording (510)" in errors
     assert set(FeatureTable.read(output).subjects) == {"507", "508", "512"}

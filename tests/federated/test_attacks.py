@@ -141,7 +141,7 @@ def test_the_same_table_can_be_released_again(tmp_path):
 def test_a_subject_who_joins_cannot_be_told_from_two_releases(tmp_path):
     table = cohort(120, missing=0.0)
     release(without(table, "s005"), tmp_path)
-    with pytest.raises(InputError, match="differ from those of release 1 by 1 subject, whose"):
+    with pytest.raises(InputError, match="differ from those of release 1 by 1 participant, whose"):
         release(table, tmp_path)
     assert release(without(table, "s005"), tmp_path)
 
@@ -151,7 +151,7 @@ def test_a_subject_who_is_cleaned_again_cannot_be_told(tmp_path):
     release(table, tmp_path)
     X = table.X.copy()
     X.loc[(table.subjects == "s010").to_numpy(), "F3__alpha"] += 0.3
-    with pytest.raises(InputError, match="by 1 subject"):
+    with pytest.raises(InputError, match="by 1 participant"):
         release(FeatureTable(X, table.y, table.subjects), tmp_path)
 
 

@@ -167,7 +167,7 @@ def test_a_name_at_two_sites_is_one_subject_and_named(tmp_path):
     first, second = plain.subjects[plain.subjects.duplicated()].unique()[:2]
     table = at_sites(plain, [first, second])
     file = table.write(tmp_path / "table.parquet")
-    said = rf"Subject '{first}' and 1 more are at several sites"
+    said = rf"Participant '{first}' and 1 more are at several sites"
     with pytest.warns(UserWarning, match=said):
         assert FeatureTable.read(file).subjects.nunique() == 40
     for source in (table, file, tmp_path, ds.dataset(file)):

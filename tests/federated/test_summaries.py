@@ -271,7 +271,7 @@ def test_a_file_holds_all_of_it_and_says_so(tmp_path):
     assert again.sites[0].digest == summary.sites[0].digest
     text = again.describe()
     assert "Summary of Oslo" in text
-    assert "No cell has fewer than 10 subjects" in text
+    assert "No cell has fewer than 10 participants" in text
     for name in ("F3", "Cz", "O2"):
         assert name in text
     with pytest.raises(InputError, match="at least 5"):

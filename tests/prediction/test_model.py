@@ -221,7 +221,7 @@ def test_a_model_learns_its_sites_from_controls_and_says_what_became_of_new_ones
     assert predictions.notes == ()
     elsewhere = FeatureTable(table.X, table.y, table.subjects)
     notes = predict_subjects(again, elsewhere).notes
-    assert notes[0] == "no sites are named: all subjects count as those of one new site"
+    assert notes[0] == "no sites are named: all participants count as those of one new site"
     assert "the new site is brought to the location and scale of the others" in notes[1]
 
 

@@ -49,7 +49,7 @@ def test_files_that_differ_only_in_the_middle_are_different(record):
 def test_two_subjects_with_one_recording_are_refused_with_both_files(record):
     pair = [record("1", {"a.edf": b"signal"}), record("2", {"b.edf": b"signal"})]
     with pytest.raises(
-        DuplicateRecordingsError, match=r"a\.edf \(subject 1\) and .*b\.edf \(subject 2\)"
+        DuplicateRecordingsError, match=r"a\.edf \(participant 1\) and .*b\.edf \(participant 2\)"
     ):
         check_duplicates(pair)
 
@@ -57,7 +57,7 @@ def test_two_subjects_with_one_recording_are_refused_with_both_files(record):
 def test_one_subject_with_one_recording_twice_counts_once(record):
     first, again = record("1", {"a.edf": b"signal"}), record("1", {"b.edf": b"signal"})
     other = record("1", {"c.edf": b"another"})
-    with pytest.warns(UserWarning, match=r"left out: \S*b\.edf \(subject 1\)\."):
+    with pytest.warns(UserWarning, match=r"left out: \S*b\.edf \(participant 1\)\."):
         assert check_duplicates([first, again, other]) == [first, other]
 
 
@@ -68,7 +68,7 @@ def test_one_line_given_twice_counts_once(record):
 
 
 def test_one_path_given_twice_is_a_duplicate(record):
-    with pytest.raises(DuplicateRecordingsError, match="different subjects"):
+    with pytest.raises(DuplicateRecordingsError, match="different participants"):
         check_duplicates([record("1", {"a.edf": b"x"}), record("2", {"a.edf": b"x"})])
 
 
@@ -128,4 +128,4 @@ def test_all_that_is_shared_is_named_at_once_with_the_right_advice(record):
     with pytest.raises(DuplicateRecordingsError, match="give them one name") as refused:
         check_duplicates(pairs)
     for name, subject in zip("abcd", "1234", strict=True):
-        assert f"{name}.edf (subject {subject})" in str(refused.value)
+        assert f"{name}.edf (participant {subject})" in str(refused.value)

@@ -158,7 +158,7 @@ def test_says_what_is_wrong_with_a_parameter(cohort, wrong, said):
 
 def test_one_subject_in_a_class_is_refused_by_name_of_the_problem(cohort):
     X, y, _ = cohort
-    with pytest.raises(ValueError, match="at least 2 subjects of each class"):
+    with pytest.raises(ValueError, match="at least 2 participants of each class"):
         StabilitySelector().fit(X, y, groups=(y == "MDD").astype(int))
 
 

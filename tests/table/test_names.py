@@ -105,5 +105,5 @@ def test_a_manifest_is_held_to_it(study, lines, words):
 def test_a_class_of_one_person_is_named(tmp_path):
     X = pd.DataFrame({"Fz__x": range(6)})
     table = FeatureTable(X, ["HC"] * 4 + ["MDD"] * 2, ["s1", "s2", "s3", "s4", "s9", "s9"])
-    with pytest.raises(InputError, match="class MDD has one subject only, s9"):
+    with pytest.raises(InputError, match="class MDD has one participant only, s9"):
         accuracy(table, tmp_path, protocol={"n_splits": 2})

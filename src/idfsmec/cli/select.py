@@ -124,8 +124,8 @@ def _check_options(
         )
     if harmonize and needs_rows["tune"]:
         raise InputError(
-            "--tune holds subjects out, and --harmonize learns from all: idfsmec benchmark and "
-            "train harmonize inside their folds."
+            "--tune holds participants out, and --harmonize learns from all: idfsmec benchmark "
+            "and train harmonize inside their folds."
         )
     if not _has_sums(given):
         return

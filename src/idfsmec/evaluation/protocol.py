@@ -182,6 +182,7 @@ def make_folds(
         raise InputError(f"folds is {folds!r}; choose 'subject', 'sample' or 'site'")
     if folds == "site":
         return _split_sites(labels, groups, sites)
+    unit = "sample" if folds == "sample" else "participant"
     units = np.arange(labels.size) if folds == "sample" else groups
     most = most_splits(labels, units)
     if most == 0:
@@ -189,15 +190,15 @@ def make_folds(
     if most == 1:
         label = next(k for k in np.unique(labels) if np.unique(units[labels == k]).size == 1)
         name = groups[labels == label][0]
-        lone = f"one {folds} only, {'of subject ' if folds == 'sample' else ''}{name}"
+        lone = f"one {unit} only, {'of participant ' if folds == 'sample' else ''}{name}"
         raise InputError(
-            f"class {label} has {lone}: folds by {folds} need at least 2 in each class; add more, "
+            f"class {label} has {lone}: folds by {unit} need at least 2 in each class; add more, "
             "or leave that class out"
         )
     if not 2 <= n_splits <= most:
         raise InputError(
-            f"{n_splits} folds by {folds} are not possible: the smallest class has {most} "
-            f"{folds}s; give 2 to {most}"
+            f"{n_splits} folds by {unit} are not possible: the smallest class has {most} "
+            f"{unit}s; give 2 to {most}"
         )
     how = {"n_splits": n_splits, "shuffle": True, "random_state": random_state}
     names, first, member = np.unique(units, return_index=True, return_inverse=True)
@@ -228,30 +229,32 @@ def _split_sites(labels: NDArray, groups: NDArray, sites: ArrayLike | None) -> l
     if sites is None:
         raise InputError(
             "folds by site need sites, and the table has no column 'site'; name the hospital of "
-            "each recording in the manifest's column 'site', or use folds by subject"
+            "each recording in the manifest's column 'site', or use folds by participant"
         )
     where = np.asarray(sites)
     names = np.unique(where)
     if names.size < 2:
         raise InputError(
-            f"folds by site need at least 2 sites; there is {names[0]} alone: use folds by subject"
+            f"folds by site need at least 2 sites; there is {names[0]} alone: use folds by "
+            "participant"
         )
     for name in names:
         here = where == name
         if (present := np.unique(labels[here])).size == 1:
             raise InputError(
                 f"site {name} has the class {present[0]} alone: nothing can be judged there; "
-                "leave the site out, or use folds by subject"
+                "leave the site out, or use folds by participant"
             )
         if (alone := np.setdiff1d(labels, labels[~here])).size:
             raise InputError(
                 f"the class {alone[0]} was recorded at site {name} alone: without the site it "
-                "cannot be learned; leave the class out, or use folds by subject"
+                "cannot be learned; leave the class out, or use folds by participant"
             )
         if (both := np.intersect1d(groups[here], groups[~here])).size:
             raise InputError(
-                f"subject {both[0]} was at site {name} and at another: folds by site would have "
-                "the subject on both sides; give each subject one site, or use folds by subject"
+                f"participant {both[0]} was at site {name} and at another: folds by site would "
+                "have them on both sides; give each participant one site, or use folds by "
+                "participant"
             )
     return [_hold_out(where, name) for name in names]
 
@@ -282,8 +285,8 @@ def make_inner_folds(
         if len(splits) > 1 and complete and not torn:
             return splits
         warnings.warn(
-            "Inner folds are by subject: fewer than 2 of the sites in training can be held out "
-            "there.",
+            "Inner folds are by participant: fewer than 2 of the sites in training can be held "
+            "out there.",
             UserWarning,
             stacklevel=2,
         )

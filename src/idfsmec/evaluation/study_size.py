@@ -433,8 +433,8 @@ def _plan_participants(
     for size in [numbers[0], numbers[-1]]:
         if not fewest <= size <= every or len(numbers) == 1:
             raise InputError(
-                f"table {table.name}: {size} training subjects give no curve; it takes numbers "
-                f"from {fewest} to {every}, at least one below {every}",
+                f"table {table.name}: {size} training participants give no curve; it takes "
+                f"numbers from {fewest} to {every}, at least one below {every}",
                 argument="sizes",
             )
     sized = [(method.name, {"size": size}) for size in numbers]

@@ -57,7 +57,7 @@ _MOST_NAMED = 10
 _BIDS_CONDITION = ("task-", "acq-", "run-")
 _CONTRADICTIONS = {
     "other_condition": "name another condition than the manifest",
-    "shared_name": "have a name that files of another subject have",
+    "shared_name": "have a name that files of another participant have",
 }
 _NOTHING_LEFT = "no epoch has any channel left"
 # Warnings and limits of threads belong to a process: one recording at a time in each.
@@ -130,17 +130,17 @@ class Extraction:
         n_subjects = table.subjects.groupby(table.y).nunique()
         epochs = table.y.value_counts()
         labels = ", ".join(
-            f"{label} ({n_subjects[label]} subjects, {epochs[label]} epochs)"
+            f"{label} ({n_subjects[label]} participants, {epochs[label]} epochs)"
             for label in n_subjects.index
         )
         dropped: dict[str, Counter[str]] = {}
         for outcome in self.outcomes:
             for name, reason in outcome.dropped.items():
                 dropped.setdefault(reason, Counter())[name] += 1
-        lines = [f"subjects    {table.subjects.nunique()}", f"labels      {labels}"]
+        lines = [f"from        {table.subjects.nunique()} participants", f"labels      {labels}"]
         for label in n_subjects.index[n_subjects == 1]:
             [subject] = table.subjects[table.y == label].unique()
-            lines.append(f"  class {label} has one subject only, {subject}")
+            lines.append(f"  class {label} has one participant only, {subject}")
         lines += [f"epochs      {len(table)}", f"channels    {len(table.channels)}"]
         for reason, names in dropped.items():
             most = ", ".join(f"{name} ({n})" for name, n in names.most_common(_MOST_NAMED))

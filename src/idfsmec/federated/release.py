@@ -123,7 +123,7 @@ def summarise(
     >>> X = pd.DataFrame(rng.normal(size=(60, 2)), columns=["F3__alpha", "Cz__alpha"])
     >>> table = FeatureTable(X, ["HC", "MDD"] * 30, [f"s{i}" for i in range(60)])
     >>> summarise(table)
-    Summary(1 site; subjects HC: 30, MDD: 30; 2 channels, 0 suppressed)
+    Summary(1 site; participants HC: 30, MDD: 30; 2 channels, 0 suppressed)
     """
     if min_subjects < 1:
         raise InputError(f"min_subjects={min_subjects}: give 1 or more.", argument="min_subjects")
@@ -284,11 +284,11 @@ def _reasons(sums: Sums, counts: NDArray[np.int64], min_subjects: int) -> dict[i
         for row, v in enumerate(block.channels.tolist()):
             parts = zip(block.count[row], block.sum_x[row], block.sum_xx[row], strict=True)
             if counts[:, v].min() < min_subjects:
-                reasons[v] = f"fewer than {min_subjects} subjects of a class in a fold have it"
+                reasons[v] = f"fewer than {min_subjects} participants of a class in a fold have it"
             elif not all(_full_rank(*cell) for cell in parts):
                 reasons[v] = (
-                    "its products are not of full rank (too few subjects for its features, or a "
-                    "feature that is constant or repeats others)"
+                    "its products are not of full rank (too few participants for its features, or "
+                    "a feature that is constant or repeats others)"
                 )
     return dict(sorted(reasons.items()))
 
@@ -312,7 +312,7 @@ def _refuse_derived(channels: Sequence[str]) -> None:
             if second and {first, second} <= known:
                 raise InputError(
                     f"Channel {channel} is computed from {first} and {second}: its sums less "
-                    "theirs would be over the few subjects who lack one of them. Leave its "
+                    "theirs would be over the few participants who lack one of them. Leave its "
                     "columns out of the table that is summarised."
                 )
 
@@ -339,8 +339,8 @@ def _refuse_equal(subjects: _Subjects) -> None:
             i, j = np.argwhere(alike)[0]
             raise InputError(
                 f"Columns {names[first + i]!r} and {names[j]!r} are the same: "
-                "their sums would differ by the few subjects who lack one of the channels. Leave "
-                "one of them out of the table that is summarised."
+                "their sums would differ by the few participants who lack one of the channels. "
+                "Leave one of them out of the table that is summarised."
             )
 
 
@@ -358,8 +358,8 @@ def _refuse_balanced(subjects: _Subjects) -> None:
         if means.sum(axis=1).std() <= _BALANCED * np.sqrt(means.var(axis=0).sum()):
             raise InputError(
                 f"Feature {name!r} adds up to the same over all channels, as after an average "
-                "reference: the sums over channels would show subjects who lack one. Leave its "
-                "columns out of the table that is summarised."
+                "reference: the sums over channels would show participants who lack one. Leave "
+                "its columns out of the table that is summarised."
             )
 
 
@@ -507,7 +507,7 @@ class Ledger:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(
                 f"{self.path}: not a readable ledger ({error}). Restore it from a backup: "
-                "without it a release can reveal subjects of an earlier one."
+                "without it a release can reveal participants of an earlier one."
             ) from error
         if not readable:
             raise InputError(f"{self.path}: written by another version of idfsmec.")
@@ -546,9 +546,9 @@ class Ledger:
     ) -> None:
         if release["key"] != earlier["key"] and _subjects(release) & _subjects(earlier):
             raise InputError(
-                f"{self.path}: release {number} had subjects of this one with another study key. "
-                "Two fold assignments of the same subjects can reveal single ones: use the key of "
-                "that release (--study-key)."
+                f"{self.path}: release {number} had participants of this one with another study "
+                "key. Two fold assignments of the same participants can reveal single ones: use "
+                "the key of that release (--study-key)."
             )
         for channel, by_class in release["cells"].items():
             before = earlier["cells"].get(channel, {})
@@ -562,9 +562,9 @@ class Ledger:
                 if few < fewest:
                     raise InputError(
                         f"{self.path}: sums of channel {channel} differ from those of release "
-                        f"{number} by {few} subject{'s' * (few > 1)}, whose values would follow. "
-                        f"Release again when at least {fewest} subjects joined or changed, or "
-                        "summarise the table as it was."
+                        f"{number} by {few} participant{'s' * (few > 1)}, whose values would "
+                        f"follow. Release again when at least {fewest} participants joined or "
+                        "changed, or summarise the table as it was."
                     )
 
     def write(self) -> None:

@@ -396,8 +396,8 @@ class SumsInPieces:
         if subjects is not None:
             if again := self._subjects & set(statistics.names.tolist()):
                 raise ValueError(
-                    f"Samples of subject {min(again)!r} came in an earlier call: partial_fit "
-                    "takes all samples of a subject at once."
+                    f"Samples of participant {min(again)!r} came in an earlier call: partial_fit "
+                    "takes all samples of a participant at once."
                 )
             self._subjects |= set(statistics.names.tolist())
         part = _study_of_rows(source, statistics, statistics.folds(N_REPEATS))

@@ -124,7 +124,7 @@ class Summary:
     >>> X = pd.DataFrame(rng.normal(size=(60, 2)), columns=["F3__alpha", "Cz__alpha"])
     >>> table = FeatureTable(X, ["HC", "MDD"] * 30, [f"s{i}" for i in range(60)])
     >>> summarise(table)
-    Summary(1 site; subjects HC: 30, MDD: 30; 2 channels, 0 suppressed)
+    Summary(1 site; participants HC: 30, MDD: 30; 2 channels, 0 suppressed)
     """
 
     sites: tuple[SiteSums, ...]
@@ -137,8 +137,8 @@ class Summary:
         channels = {channel for site in self.sites for channel in site.channels}
         suppressed = sum(len(site.suppressed) for site in self.sites)
         return (
-            f"Summary({len(self.sites)} site{'s' * (len(self.sites) > 1)}; subjects {subjects}; "
-            f"{len(channels)} channels, {suppressed} suppressed)"
+            f"Summary({len(self.sites)} site{'s' * (len(self.sites) > 1)}; participants "
+            f"{subjects}; {len(channels)} channels, {suppressed} suppressed)"
         )
 
     def __add__(self, other: Summary) -> Summary:
@@ -168,8 +168,8 @@ class Summary:
         (site,) = self.sites
         if site.min_subjects < FEWEST_SUBJECTS:
             raise InputError(
-                f"min_subjects={site.min_subjects}: sums over so few subjects are not written; "
-                f"give at least {FEWEST_SUBJECTS}."
+                f"min_subjects={site.min_subjects}: sums over so few participants are not "
+                f"written; give at least {FEWEST_SUBJECTS}."
             )
         arrays, about = _packed(site), _about(site)
         texts = {"about": about, "checksum": _checksum(about, arrays)}
@@ -308,7 +308,7 @@ def _problems(site: SiteSums) -> Iterator[tuple[Any, str]]:
     whole = all(np.issubdtype(part.dtype, np.integer) for part in counts)
     yield not whole, "counts are not whole numbers"
     yield any((part < 0).any() for part in counts), "counts are negative"
-    yield (site.count > site.subjects).any(), "more subjects have a channel than there are"
+    yield (site.count > site.subjects).any(), "more participants have a channel than there are"
     few = (site.count > 0) & (site.count < site.min_subjects)
     yield few.any(), f"a cell has fewer than {site.min_subjects} subjects"
     for at, name in enumerate(site.channels):
@@ -318,7 +318,7 @@ def _problems(site: SiteSums) -> Iterator[tuple[Any, str]]:
         symmetric = np.allclose(P, np.swapaxes(P, -1, -2), rtol=0, atol=rounding)
         yield not symmetric, f"the products of channel {name} are not symmetric"
         alone = any(np.nan_to_num(part[n == 0]).any() for part in (S, P, Q))
-        yield alone, f"channel {name} has sums over no subject"
+        yield alone, f"channel {name} has sums over no participant"
         most = np.diagonal(P, axis1=-2, axis2=-1) * (1 + _ROUNDING) + rounding
         with np.errstate(invalid="ignore"):  # NaN where Q is suppressed
             excess = (Q < 0).any() or (most < Q).any()
@@ -339,12 +339,13 @@ def _describe(site: SiteSums) -> str:
         f"Summary of {site.site or 'a site without a name'}: sums over "
         f"{_by_class(site.subjects.sum(axis=0), site.labels)}, in {site.n_folds} "
         f"fold{'s' * (site.n_folds > 1)}.",
-        f"A cell is a class in a fold. No cell has fewer than {site.min_subjects} subjects.",
-        "Subjects in each fold: " + "; ".join(_by_class(n, site.labels) for n in site.subjects),
-        "For each channel and cell: the number of subjects, the sum of their means, the sum of "
-        "their mean products (each pair of features), the sum of their squared means.",
+        f"A cell is a class in a fold. No cell has fewer than {site.min_subjects} participants.",
+        "Participants in each fold: "
+        + "; ".join(_by_class(n, site.labels) for n in site.subjects),
+        "For each channel and cell: the number of participants, the sum of their means, the sum "
+        "of their mean products (each pair of features), the sum of their squared means.",
         "",
-        f"{'channel':<12}{'features':>9}  {'subjects who have it':<28}  left out",
+        f"{'channel':<12}{'features':>9}  {'participants who have it':<28}  left out",
     ]
     for name, own, count in zip(site.channels, site.channel_columns, site.count, strict=True):
         have, left = _by_class(count.sum(axis=0), site.labels), site.left_out.get(name, "")

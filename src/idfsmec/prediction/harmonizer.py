@@ -439,14 +439,14 @@ def describe_new_sites(
     """Say how samples of sites that were not in training are harmonized."""
     notes = []
     if sites is None:
-        notes.append("no sites are named: all subjects count as those of one new site")
+        notes.append("no sites are named: all participants count as those of one new site")
     names, counts = np.unique(_names_of(sites, n_samples), return_counts=True)
     for name, count in zip(names.tolist(), counts.tolist(), strict=True):
         if name in harmonizer.sites_.tolist():
             continue
         treated = (
             f"is brought to the location and scale of the others by its own {count} samples; if "
-            "its subjects are all of one class, what they have in common is lost"
+            "its participants are all of one class, what they have in common is lost"
         )
         if count < harmonizer.min_samples:
             treated = (

@@ -704,9 +704,9 @@ def check_duplicates(recordings: Sequence[Recording]) -> list[Recording]:
     if shared:
         listed = "; ".join(_listed(group, " and ") for group in shared)
         raise DuplicateRecordingsError(
-            f"The same recording is given for different subjects or labels: {listed}. Remove all "
-            "but one of each, or one recording stands on both sides of a fold. If two subjects "
-            "are one person, give them one name."
+            f"The same recording is given for different participants or labels: {listed}. Remove "
+            "all but one of each, or one recording stands on both sides of a fold. If two "
+            "participants are one person, give them one name."
         )
     return leave_out_copies(recordings, groups)
 
@@ -728,4 +728,4 @@ def leave_out_copies(
 
 
 def _listed(recordings: Sequence[Recording], between: str) -> str:
-    return between.join(f"{copy.source} (subject {copy.subject})" for copy in recordings)
+    return between.join(f"{copy.source} (participant {copy.subject})" for copy in recordings)

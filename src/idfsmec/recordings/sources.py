@@ -266,7 +266,7 @@ def read_manifest(path: str | PathLike[str], *, absent_ok: bool = False) -> list
         first_where, first_label = labels.setdefault(key, (where, recording.label))
         if first_label != recording.label:
             raise InputError(
-                f"{where}, column 'label': subject {recording.subject!r} is "
+                f"{where}, column 'label': participant {recording.subject!r} is "
                 f"{recording.label!r} here but {first_label!r} in {first_where}. Correct one, or "
                 "tell the recordings apart by a column 'session' or 'condition'."
             )

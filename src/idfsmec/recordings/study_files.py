@@ -45,7 +45,7 @@ def warn_of_left_out(where: Path, reasons: Mapping[str, Collection[str]]) -> Non
         names = ", ".join(sorted(subjects)[:5])
         counts += [f"{len(subjects)} {reason} ({names}{rest})"] if subjects else []
     if counts:
-        warnings.warn(f"{where}: subjects left out: {'; '.join(counts)}.", stacklevel=3)
+        warnings.warn(f"{where}: participants left out: {'; '.join(counts)}.", stacklevel=3)
 
 
 def read_text(path: Path) -> str:

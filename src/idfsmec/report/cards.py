@@ -244,8 +244,9 @@ def _model_facts(model: Model) -> list[tuple[str, str]]:
             how += ", sites harmonized by the training participants"
         if protocol.get("electrodes"):
             how += f", {protocol['electrodes']} electrodes chosen by the training participants"
-        seed = f"(seed {protocol['seed']}); a subject's probability is calibrated on the others"
-        facts.append(("protocol", f"the whole fit {how} {seed}"))
+        how += f" (seed {protocol['seed']})"
+        calibrated = "a participant's probability is calibrated on the others"
+        facts.append(("protocol", f"the whole fit {how}; {calibrated}"))
     return facts
 
 

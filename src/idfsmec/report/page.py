@@ -316,8 +316,8 @@ def _warnings(
     protocol = data.experiment_protocol(results)
     if protocol.get("folds") == "sample":
         text = (
-            "Samples of one subject are in training and test. A classifier can recognise the "
-            "subject instead of the condition, so these accuracies do not hold for new "
+            "Samples of one participant are in training and test. A classifier can recognise the "
+            "participant instead of the condition, so these accuracies do not hold for new "
             "participants. Run again with subject-wise folds."
         )
         warnings.append(("Sample-wise folds", text))

@@ -26,7 +26,7 @@ _METRICS = {
 }
 _FOLDS = {
     "subject": "subject-wise folds",
-    "sample": "sample-wise folds (a subject is in training and test)",
+    "sample": "sample-wise folds (a participant is in training and test)",
     "site": "one site left out at a time",
 }
 _TUNING = {

@@ -95,7 +95,7 @@ GRID: Constraints = {"lams": [SequenceOf(LAM)], "gammas": [SequenceOf(GAMMA)]}
 _SHARED = {"lam", "gamma", "n_features_to_select"}
 # Held-out problems posed at a time: enough to share the work, few enough for the memory.
 _PROBLEMS = 4096
-_UNTESTED = "too few subjects of a class have it to test it"
+_UNTESTED = "too few participants of a class have it to test it"
 
 
 @dataclass(frozen=True)
@@ -293,9 +293,9 @@ class Fits:
             warnings.warn(text, UserWarning, stacklevel=stacklevel)
         if self.n_fallbacks:
             warnings.warn(
-                "Channels are weighed by the loss on the training samples, because subjects are "
-                "too few to hold some of each class out: channels that one class rarely has are "
-                "overrated.",
+                "Channels are weighed by the loss on the training samples, because participants "
+                "are too few to hold some of each class out: channels that one class rarely has "
+                "are overrated.",
                 UserWarning,
                 stacklevel=stacklevel,
             )

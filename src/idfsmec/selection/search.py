@@ -256,8 +256,8 @@ missingness_, effects_
             fewest = min(np.unique(subjects[codes == code]).size for code in np.unique(codes))
             if fewest < 2:
                 raise ValueError(
-                    "Inner folds need at least 2 subjects (or, without groups, samples) of each "
-                    "class, but one class has only 1."
+                    "Inner folds need at least 2 participants (or, without groups, samples) of "
+                    "each class, but one class has only 1."
                 )
             n_splits = min(int(folds), fewest)
             folds = n_splits if groups is None else StratifiedGroupKFold(n_splits)

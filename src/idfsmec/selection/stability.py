@@ -272,8 +272,8 @@ def complementary_halves(
     for code in np.unique(codes):
         if np.sum(label == code) < 2:
             raise ValueError(
-                f"Halves of the subjects need at least 2 subjects of each class, but class "
-                f"number {code} has {np.sum(label == code)}."
+                "Halves of the participants need at least 2 participants of each class, but "
+                f"class number {code} has {np.sum(label == code)}."
             )
     halves = []
     for _ in range(n_pairs):

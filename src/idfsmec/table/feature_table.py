@@ -606,9 +606,9 @@ def warn_of_two_sites(subjects: pd.Series, sites: pd.Series | None, stacklevel: 
     at_sites = ", ".join(map(repr, pairs[SITE][pairs[SUBJECT] == twice[0]]))
     more = f" and {len(twice) - 1} more are" if len(twice) > 1 else " is"
     warnings.warn(
-        f"Subject {twice[0]!r}{more} at several sites ({at_sites}): a name is one participant, "
-        "whose samples stay together in folds. If these are different participants, put the "
-        "site into their names.",
+        f"Participant {twice[0]!r}{more} at several sites ({at_sites}): a name is one "
+        "participant, whose samples stay together in folds. If these are different participants, "
+        "put the site into their names.",
         UserWarning,
         stacklevel=stacklevel,
     )

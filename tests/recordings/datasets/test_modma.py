@@ -255,7 +255,7 @@ def test_a_name_without_a_number_is_refused(modma128):
 
 def test_an_unknown_group_is_refused(modma3):
     write_counts(modma3 / FOLDER_3 / "09990001_still.txt")
-    with pytest.raises(InputError, match="09990001 is not in the subject table"):
+    with pytest.raises(InputError, match="09990001 is not in the participant table"):
         read_modma3(modma3)
 
 
@@ -277,7 +277,7 @@ def test_a_subject_table_with_other_columns_or_groups_is_refused(modma3):
     with pytest.raises(InputError, match="'subject id' is missing; found: id, group"):
         read_modma3(modma3)
     path.write_bytes(b"not a workbook")
-    with pytest.raises(InputError, match="not a readable subject table"):
+    with pytest.raises(InputError, match="not a readable table of participants"):
         read_modma3(modma3)
 
 

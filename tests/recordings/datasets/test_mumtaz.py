@@ -65,7 +65,7 @@ def test_names_give_subject_group_and_condition_and_copies_are_left_out_and_name
 
 
 def test_conditions_can_be_chosen_by_the_name_of_the_data_set(release):
-    with pytest.warns(UserWarning, match=r"H S30 EC\.edf \(subject HS30\)\.$"):
+    with pytest.warns(UserWarning, match=r"H S30 EC\.edf \(participant HS30\)\.$"):
         recordings = find_recordings("mumtaz", data=release, condition="EC")
     assert found(recordings) == [
         ("HS1", "HC", "EC"),

@@ -257,11 +257,11 @@ def test_the_missing_table_of_subjects_is_named(pred_ct):
 def test_a_recording_of_somebody_unknown_is_refused(pred_ct, openneuro):
     folder = pred_ct / "Depression Rest" / "Matlab Files"
     (folder / "507_Depression_REST.mat").rename(folder / "700_Depression_REST.mat")
-    with pytest.raises(InputError, match=r"700_Depression_REST\.mat: subject 700 is not in"):
+    with pytest.raises(InputError, match=r"700_Depression_REST\.mat: participant 700 is not in"):
         read_pred_d003(pred_ct / "Depression Rest")
     table = openneuro / "participants.tsv"
     table.write_text(table.read_text().replace("sub-001", "sub-999"))
-    with pytest.raises(InputError, match=r"sub-001_.*subject sub-001 is not in"):
+    with pytest.raises(InputError, match=r"sub-001_.*participant sub-001 is not in"):
         read_pred_d003(openneuro)
     table.write_text(table.read_text().replace("BDI", "XXX"))
     with pytest.raises(InputError, match="'BDI' is missing"):

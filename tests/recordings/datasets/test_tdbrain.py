@@ -147,5 +147,5 @@ def test_the_table_of_participants_is_asked_for_by_its_name(version2):
 
 @pytest.mark.filterwarnings("ignore:.*left out")
 def test_without_any_label_there_is_nothing_to_read(version2):
-    with pytest.raises(InputError, match="no recording of a depressed or healthy subject"):
+    with pytest.raises(InputError, match="no recording of a depressed or healthy participant"):
         read_tdbrain(version2, condition="oddball")

@@ -89,7 +89,7 @@ def test_the_loss_is_that_of_regressions_on_the_subjects_of_other_folds():
 
 def test_a_channel_that_one_patient_has_gets_no_weight_and_is_named():
     X, y, channels, subjects = noise_cohort(1, 0)
-    with pytest.warns(UserWarning, match=r"11 \(too few subjects of a class have it"):
+    with pytest.warns(UserWarning, match=r"11 \(too few participants of a class have it"):
         selector = IDFSMEC(channels).fit(X, y, subjects)
     assert selector.channel_weights_[-1] == 0
     assert np.isinf(selector.held_out_loss_[-1])

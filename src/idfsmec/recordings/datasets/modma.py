@@ -101,20 +101,20 @@ def _find_recordings(root: Path, name: str, ending: str, unit: str | float) -> l
         subject = path.name[:8]  # the only part of a name that is regular
         if not re.fullmatch(r"[0-9]{8}", subject):
             raise InputError(
-                f"{path}: the name does not begin with a subject number of eight digits, such as "
-                "02010002. Rename the file, or move it away if it is no recording."
+                f"{path}: the name does not begin with a participant number of eight digits, such "
+                "as 02010002. Rename the file, or move it away if it is no recording."
             )
         in_table, details = subjects.get(subject, ("", {}))
         label = _GROUPS.get(subject[:4]) or in_table
         if not label:
             raise InputError(
-                f"{path}: subject {subject} is not in the subject table, and its number does not "
-                "begin with 0201, 0202 or 0203."
+                f"{path}: participant {subject} is not in the participant table, and its number "
+                "does not begin with 0201, 0202 or 0203."
             )
         if in_table and in_table != label:
             raise InputError(
-                f"{path}: subject {subject} is {in_table} in {table}, but {label} by its number. "
-                "Correct the table or the name of the file."
+                f"{path}: participant {subject} is {in_table} in {table}, but {label} by its "
+                "number. Correct the table or the name of the file."
             )
         about = {"variant": f"{volts!r} V", "details": details}
         read = partial(_read, volts=volts)

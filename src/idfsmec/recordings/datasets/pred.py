@@ -115,7 +115,9 @@ def read_pred_d003(
     recordings = []
     for path, key in files:
         if key not in subjects:
-            raise InputError(f"{path}: subject {key} is not in {table}. Add a line for it there.")
+            raise InputError(
+                f"{path}: participant {key} is not in {table}. Add a line for it there."
+            )
         subject = subjects[key]
         label = subject.label(labels)
         if label is None or subject.number == _LEFT:
@@ -129,7 +131,7 @@ def read_pred_d003(
     if not recordings:
         raise InputError(
             f"{root}: no recording has a label by the rule {labels!r}. Look at the table of "
-            f"subjects ({table.name})."
+            f"participants ({table.name})."
         )
     warn_of_left_out(root, {"without a recording": absent})
     return recordings
@@ -147,9 +149,9 @@ def _find_bids(root: Path) -> _Release:
     recordings = [(path, match[1].lower()) for path, match in find_files(root, named)]
     if not recordings:
         raise InputError(
-            f"{root}: participants.tsv lists {len(subjects)} subjects, but the recordings are not "
-            "there (sub-*/eeg/sub-*_task-Rest_run-*_eeg.set and .fdt). Download them into this "
-            "folder; a DataLad clone needs `datalad get sub-*/eeg`."
+            f"{root}: participants.tsv lists {len(subjects)} participants, but the recordings are "
+            "not there (sub-*/eeg/sub-*_task-Rest_run-*_eeg.set and .fdt). Download them into "
+            "this folder; a DataLad clone needs `datalad get sub-*/eeg`."
         )
     return table, subjects, recordings
 
@@ -164,7 +166,7 @@ def _find_matlab(root: Path) -> _Release:
     places = [folder / _SHEET for folder in (root, *files[0][0].parents[:3])]
     sheets = [path for path in places if path.is_file()] or sorted(root.rglob(_SHEET))
     if not sheets:
-        raise InputError(f"{root}: the table of subjects, {_SHEET}, is missing. Put it there.")
+        raise InputError(f"{root}: the table of participants, {_SHEET}, is missing. Put it there.")
     rows = read_sheet(sheets[0], ("id", "mdd", "bdi"), "Depression Rest")
     subjects = _participants(rows, ("id", "id", "bdi", "mdd"), sheets[0])
     return sheets[0], subjects, [(path, match[1]) for path, match in files]
@@ -184,7 +186,7 @@ def _participants(
         first = subjects.setdefault(key.lower(), subject)
         if repr(first) != repr(subject):  # NaN equals NaN
             raise InputError(
-                f"{table}: subject {key} has two lines that differ. Keep one of them."
+                f"{table}: participant {key} has two lines that differ. Keep one of them."
             )
     return subjects
 

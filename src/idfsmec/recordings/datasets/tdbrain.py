@@ -113,7 +113,9 @@ def read_tdbrain(
         recordings.append(file_recording(path, subject, label, _read, **about))
     warn_of_left_out(table, left_out)
     if not recordings:
-        raise InputError(f"{root}: no recording of a depressed or healthy subject by {labels!r}.")
+        raise InputError(
+            f"{root}: no recording of a depressed or healthy participant by {labels!r}."
+        )
     return recordings
 
 
