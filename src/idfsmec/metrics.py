@@ -82,18 +82,12 @@ def score_each(
 def majority(decisions: Floats, y: Codes, subjects: Codes) -> tuple[Codes, Codes]:
     """Return true and predicted class by subject: that of most samples, in order of the codes.
 
-    Of equally many, the larger sum of decisions wins.
+    Of equally many, the larger mean of decisions wins.
     """
-    _, member = np.unique(subjects, return_inverse=True)
-    n_subjects, n_classes = member.max(initial=-1) + 1, decisions.shape[1]
-    true = np.zeros((n_subjects, n_classes))
-    votes = np.zeros((n_subjects, n_classes))
-    strength = np.zeros((n_subjects, n_classes))
-    np.add.at(true, (member, y), 1)
-    np.add.at(votes, (member, decisions.argmax(axis=1)), 1)
-    np.add.at(strength, member, decisions)
-    leading = votes == votes.max(axis=1, keepdims=True)
-    return true.argmax(axis=1), np.where(leading, strength, -np.inf).argmax(axis=1)
+    votes = np.eye(decisions.shape[1])[decisions.argmax(axis=1)]
+    (shares, strength), true = mean_decisions(np.stack([votes, decisions]), y, subjects)
+    leading = shares == shares.max(axis=1, keepdims=True)
+    return true, np.where(leading, strength, -np.inf).argmax(axis=1)
 
 
 def mean_decisions(decisions: Floats, y: Codes, subjects: Codes) -> tuple[Floats, Codes]:

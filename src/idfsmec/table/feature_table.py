@@ -429,7 +429,7 @@ def _recording_identities(table: FeatureTable) -> dict[str, dict[str, Any]]:
     first = about.assign(at=at).dropna(subset=[RECORDING]).drop_duplicates(RECORDING)
     listed = {item.get(RECORDING): {**item, "rows": 0} for item in _listed(table.info) or ()}
     return {
-        line[RECORDING]: {**listed.get(line[RECORDING], {}), **line}
+        line[RECORDING]: {**listed.get(line[RECORDING], {}), "of": line["of"], "at": line["at"]}
         for line in first.to_dict("records")
     }
 
