@@ -37,7 +37,7 @@ def test_a_manifest_becomes_a_table_with_a_summary(study, output):
     assert code == 0
     table = FeatureTable.read(output)
     assert table.equals(extract_table(read_manifest(study)).table)
-    assert "subjects 4" in said
+    assert "from 4 participants" in said
     assert "marked bad: 6 channel epochs (most: C3 3, C4 3)" in said
 
 
@@ -108,7 +108,7 @@ def test_one_recording_for_two_subjects_is_refused(study, output):
     code, _, said = run(study, "-o", output)
     assert code == 2
     assert "s99" in said
-    assert "If two subjects are one person, give them one name." in said
+    assert "If two participants are one person, give them one name." in said
 
 
 def test_modma_goes_in_by_name_and_its_bad_recordings_are_found(tmp_path, output):
