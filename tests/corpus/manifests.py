@@ -31,7 +31,9 @@ def _case(name, ending, content, *said):
 
 
 def _fine(name, content):
-    return Case(f"manifest: {name}", ACCEPTED, ("subjects 2",), partial(_manifest, content))
+    return Case(
+        f"manifest: {name}", ACCEPTED, ("from 2 participants",), partial(_manifest, content)
+    )
 
 
 CASES = [

@@ -52,7 +52,7 @@ def _bad_text(name, content, *said):
 
 def _bad_table(name, rows, *said, ending=REFUSED):
     content = rows if isinstance(rows, bytes) else book_bytes(rows)
-    words = ("subjects_information", *said) if ending == REFUSED else ("subjects 2",)
+    words = ("subjects_information", *said) if ending == REFUSED else ("from 2 participants",)
     return Case(f"modma3 table: {name}", ending, words, partial(_modma3, None, table=content))
 
 
@@ -156,13 +156,13 @@ CASES = [
     Case(
         "modma3: CRLF",
         ACCEPTED,
-        ("subjects 3",),
+        ("from 3 participants",),
         partial(_modma3, SOUND.replace(b"\n", b"\r\n")),
     ),
     Case(
         "modma3: no last line end",
         ACCEPTED,
-        ("subjects 3",),
+        ("from 3 participants",),
         partial(_modma3, SOUND.rstrip()),
     ),
     Case(
