@@ -213,13 +213,13 @@ class DiscreteFeatures:
     def _joint_entropies(self, other: Codes) -> tuple[Array, Array]:
         """Give H(f, other) and H(f, other, y) for all features f, from counts of joint values."""
         shape = int(other.max()) + 1, int(self._y.max()) + 1
-        cell = np.ravel_multi_index((other, self._y), shape)
-        step = max(1, _COUNTED_TOGETHER // max(np.prod(shape) * self._n_bins, other.size))
+        cell, n_cells = np.ravel_multi_index((other, self._y), shape), shape[0] * shape[1]
+        step = max(1, _COUNTED_TOGETHER // max(n_cells * self._n_bins, other.size))
         sums = []
         for some in gen_batches(len(self._values), step):
             n_values = self._n_bins * (some.stop - some.start)
             joint = self._values[some] + (cell * n_values - self._n_bins * some.start)
-            counts = np.bincount(joint.ravel(), minlength=np.prod(shape) * n_values)
+            counts = np.bincount(joint.ravel(), minlength=n_cells * n_values)
             counts = counts.reshape(*shape, -1, self._n_bins)
             pairs = self._xlogx[counts.sum(axis=1)].sum(axis=(0, 2))
             sums.append([pairs, self._xlogx[counts].sum(axis=(0, 1, 3))])
