@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from idfsmec.solver.problem import ChannelProblems, kkt_residuals, objective, start_projection
-from idfsmec.solver.solve import solve
+from idfsmec.solver.solve import State, default_start, iterate, solve
 
 from .problems import make_problems
 from .reference import alternate, simplex_qp
@@ -37,6 +37,18 @@ def test_the_objective_never_rises(lam):
     assert len(end.history) == end.n_iter.max() + 1
     some = solve(problems, wanted=np.array([5, 2]))
     assert_array_equal(some.history, end.history[: len(some.history), [5, 2]])
+
+
+def test_iterations_can_be_taken_up_where_they_were_left():
+    """As NumPy does with what a GPU has left."""
+    problems, _, _ = make_problems(b=8, d=10, c=2, lam=0.3)
+    normalised = problems.normalised()
+    end = solve(problems, tol=1e-12, max_iter=60)
+    state = State.begin(normalised, *default_start(normalised))
+    iterate(state, problems.y2, 1e-12, 20)  # changes the state of all that is unsolved
+    again = iterate(state, problems.y2, 1e-12, 60, done=20)
+    assert_allclose(again.theta, end.theta, rtol=1e-12, atol=1e-12)
+    assert_array_equal(again.n_iter, end.n_iter)
 
 
 @pytest.mark.parametrize("lam", LAMBDAS)

@@ -78,7 +78,7 @@ class Solution:
 
 
 @dataclass
-class _State:
+class State:
     """The iterates of the problems still in the batch, in units of y2."""
 
     index: Indices  # place of each problem in the whole batch
@@ -97,7 +97,7 @@ class _State:
     ease: Array  # share of the curvature's bound in use
 
     @classmethod
-    def begin(cls, problems: ChannelProblems, theta: Array, W: Array) -> _State:
+    def begin(cls, problems: ChannelProblems, theta: Array, W: Array) -> State:
         """Set up for normalised problems."""
         R_theta = redundancy_product(problems, theta)
         return cls(
@@ -117,10 +117,10 @@ class _State:
             ease=np.ones_like(problems.y2),
         )
 
-    def take(self, keep: Any) -> _State:
+    def take(self, keep: Any) -> State:
         """Give the state of some problems."""
         parts = {name: part[keep] for name, part in vars(self).items() if name != "problems"}
-        return _State(problems=self.problems.take(keep), **parts)
+        return State(problems=self.problems.take(keep), **parts)
 
 
 def default_start(problems: ChannelProblems) -> tuple[Array, Array]:
@@ -143,12 +143,29 @@ def solve(
     and an orthonormal W, by default :func:`default_start`. The history of ``wanted`` is kept.
     """
     unit, problems = problems.y2, problems.normalised()
-    state = _State.begin(problems, *(default_start(problems) if start is None else start))
+    state = State.begin(problems, *(default_start(problems) if start is None else start))
+    return iterate(state, unit, tol, max_iter, wanted=wanted)
+
+
+def iterate(
+    state: State,
+    unit: Array,
+    tol: float,
+    max_iter: int,
+    *,
+    done: int = 0,
+    wanted: Indices | None = None,
+) -> Solution:
+    """Iterate until every problem of a state is solved.
+
+    ``unit`` (b,) is their y2 before they were normalised, ``done`` the number of iterations that
+    led to the state, a multiple of :data:`CHECK_EVERY`.
+    """
     wanted = np.empty(0, dtype=np.intp) if wanted is None else wanted
     theta, W, value = state.theta.copy(), state.W.copy(), state.value.copy()
     residual, n_iter = np.zeros_like(value), np.zeros(value.shape, dtype=np.int64)
     history = [value[wanted]]
-    for iteration in range(1, max_iter + 1):
+    for iteration in range(done + 1, max_iter + 1):
         _step(state)
         checking = iteration % CHECK_EVERY == 0 or iteration == max_iter
         now = _finish(state, tol, patient=iteration >= LONG) if checking else None
@@ -166,11 +183,12 @@ def solve(
             break
         if not unsolved.all():
             state = state.take(unsolved)
-    course = np.array(history[: 1 + n_iter[wanted].max(initial=0)]) * unit[wanted]
+    length = 1 + max(0, int(n_iter[wanted].max(initial=done)) - done)
+    course = np.array(history[:length]) * unit[wanted]
     return Solution(theta, W, value * unit, residual, n_iter, course)
 
 
-def _finish(state: _State, tol: float, *, patient: bool) -> Array:
+def _finish(state: State, tol: float, *, patient: bool) -> Array:
     """Try to end by Newton's method where the support has settled; return KKT residuals."""
     residual = np.maximum(*kkt_residuals(state.problems, state.theta, state.W))
     support = state.theta > 0
@@ -188,7 +206,7 @@ def _finish(state: _State, tol: float, *, patient: bool) -> Array:
     return residual
 
 
-def _step(state: _State) -> None:
+def _step(state: State) -> None:
     """One step in theta, one in W, kept where U does not rise."""
     problems = state.problems
     momentum = 0.5 + np.sqrt(0.25 + state.momentum * state.momentum)
@@ -376,13 +394,12 @@ def _weighted(moments: Moments, unit: Array, options: Options) -> tuple[Array, A
 
 def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits) -> None:
     """Solve problems of one size, a block at a time, and store the results."""
-    solve_block, size = solve_moments, _BLOCK
+    on_device = False
     if options.device is not None:
         from idfsmec.solver import gpu
 
-        if gpu.covers(options.device, *posed.P.shape[1:]):
-            solve_block, size = gpu.solve_on_gpu, _BLOCK_ON_DEVICE
-        else:
+        on_device = gpu.covers(options.device, *posed.P.shape[1:])
+        if not on_device:
             warnings.warn(
                 f"device={options.device!r} solves problems of two classes with "
                 f"{gpu.FEWEST_FEATURES} to {gpu.MOST_FEATURES} features per channel on a CUDA "
@@ -390,45 +407,31 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
                 UserWarning,
                 stacklevel=2,
             )
+    size = _BLOCK_ON_DEVICE if on_device else _BLOCK
     step = max(1, size // (posed.A[0].size * lams.size))
     for first in range(0, posed.y2.size, step):
         block = _Posed._make(part[first : first + step] for part in posed)
         which, lam = (part.ravel() for part in np.indices((block.y2.size, lams.size)))
         weights = lams[lam] * block.lam_factor[which]
         wanted = np.flatnonzero((block.table[which] == 0) & (lam == 0))
-        moments = (block.A, block.P, block.y2)
-        solution, gains = solve_block(*moments, which, weights, options, wanted)
+        if on_device:
+            moments = (block.A, block.P, block.y2)
+            solution, gains = gpu.solve_on_gpu(*moments, which, weights, options, wanted)
+        else:
+            # Neither the largest eigenvalues nor the start depend on the redundancy weight.
+            unweighted = ChannelProblems.from_moments(block.A, block.P, block.y2)
+            theta, W = default_start(unweighted)
+            problems = unweighted.normalised().take(which).weighted(weights)
+            end: Any = {"tol": options.tol, "max_iter": options.max_iter, "wanted": wanted}
+            solution = solve(problems, start=(theta[which], W[which]), **end)
+            gains = feature_gains(problems, solution.theta, solution.W)
         _store(fits, block, which, lam, solution, gains, wanted)
 
 
-def solve_moments(
-    A: Array,
-    P: Array,
-    y2: Array,
-    which: Indices,
-    weights: Array,
-    options: Options,
-    wanted: Indices,
-) -> tuple[Solution, Array]:
-    """Solve problems (b) that share moments (m).
-
-    ``which`` (b,) says the moments of each problem and ``weights`` (b,) its redundancy weight. The
-    history of ``wanted`` is kept. Returns the solution in units of y2, and what adding each
-    feature alone to the fitted model would take off the loss, (b, d).
-    """
-    # Neither the largest eigenvalues nor the start depend on the redundancy weight.
-    unweighted = ChannelProblems.from_moments(A, P, y2)
-    theta, W = default_start(unweighted)
-    problems = unweighted.normalised().take(which).weighted(weights)
-    end: Any = {"tol": options.tol, "max_iter": options.max_iter, "wanted": wanted}
-    solution = solve(problems, start=(theta[which], W[which]), **end)
-    residual = problems.P - fit_product(problems, solution.theta, solution.W)
-    return solution, (residual**2).sum(axis=1) / problems.diagonal
-
-
-def lengthened(history: Array, length: int) -> Array:
-    """Give a history more iterations: problems that are done keep their value."""
-    return np.pad(history, ((0, length - len(history)), (0, 0)), mode="edge")
+def feature_gains(problems: ChannelProblems, theta: Array, W: Array) -> Array:
+    """Return what adding each feature alone to the fitted model would take off the loss."""
+    residual = problems.P - fit_product(problems, theta, W)
+    return (residual**2).sum(axis=1) / problems.diagonal
 
 
 def _strengths(theta: Array, W: Array) -> Array:
@@ -467,8 +470,10 @@ def _store(
     if wanted.size:
         course = unit[wanted] * solution.history
         length = max(len(course), len(fits.history))
-        fits.history = lengthened(fits.history, length)
-        fits.history[:, channel[wanted]] = lengthened(course, length)
+        # Channels that are done keep their value.
+        fits.history = np.pad(fits.history, ((0, length - len(fits.history)), (0, 0)), mode="edge")
+        fits.history[:, channel[wanted]] = course[-1]
+        fits.history[: len(course), channel[wanted]] = course
 
 
 # A loss needs less accuracy than the weights of features: at this tolerance losses are off by 2 %

@@ -1,8 +1,8 @@
 """Many problems of two classes on a GPU: the loop of :mod:`idfsmec.solver.solve` by own kernels.
 
 Operations on whole batches cost a GPU a launch each and a trip of every matrix to the chip; here a
-launch does twenty iterations. The few problems that are left after
-:data:`~idfsmec.solver.solve.LONG` iterations are solved by NumPy.
+launch does twenty iterations. What is left after :data:`~idfsmec.solver.solve.LONG` iterations is
+finished by NumPy, from where it is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.solver import newton
-from idfsmec.solver.problem import MARGIN, RIDGE, start_projection
+from idfsmec.solver.problem import (
+    MARGIN,
+    RIDGE,
+    ChannelProblems,
+    redundancy_product,
+    start_projection,
+)
 from idfsmec.solver.solve import (
     CHECK_EVERY,
     EASED_BY,
@@ -23,8 +29,9 @@ from idfsmec.solver.solve import (
     LONG,
     Options,
     Solution,
-    lengthened,
-    solve_moments,
+    State,
+    feature_gains,
+    iterate,
 )
 
 Array = NDArray[np.float64]
@@ -78,7 +85,12 @@ def solve_on_gpu(
     options: Options,
     wanted: Indices,
 ) -> tuple[Solution, Array]:
-    """Solve what the kernels cover, as :func:`~idfsmec.solver.solve.solve_moments` does."""
+    """Solve problems (b) that the kernels cover, as :func:`~idfsmec.solver.solve.solve` does.
+
+    ``A``, ``P``, ``y2`` are moments (m), ``which`` (b,) says the moments of each problem and
+    ``weights`` (b,) its redundancy weight. The history of ``wanted`` is kept. Returns the solution
+    in units of y2, and what adding each feature alone would take off the loss, (b, d).
+    """
     import torch
 
     from idfsmec.solver.gpu import kernels
@@ -129,24 +141,33 @@ def solve_on_gpu(
         active = active[scalars[active, 3] > tol]
         if active.shape[0] == 0:
             break
+    left = active.cpu().numpy().astype(np.intp)
+    host = [part.cpu().numpy() for part in (theta, W, theta_before, W_before, support, scalars)]
+    steps = n_iter.cpu().numpy().astype(np.int64)
     residual = P_all - (theta[:, None, :] * W) @ A_all
-    gains = (residual**2).sum(1) / torch.diagonal(A_all, dim1=1, dim2=2)
-    ends = (theta, W, scalars[:, 0], scalars[:, 3], n_iter.long(), gains)
-    theta, W, value, far, steps, gains = (part.cpu().numpy() for part in ends)
+    gains = ((residual**2).sum(1) / torch.diagonal(A_all, dim1=1, dim2=2)).cpu().numpy()
     # Problems that ended earlier keep their value.
     history = np.minimum.accumulate(course.cpu().numpy()[:, : wanted.size])
-    left = active.cpu().numpy()
     if left.size and options.max_iter > n_most:
-        own, late = which[left], np.isin(wanted, left)
-        problems = (A[own], P[own], y2[own], np.arange(left.size), weights[left])
-        end, gains[left] = solve_moments(*problems, options, np.searchsorted(left, wanted[late]))
-        theta[left], W[left], value[left] = end.theta, end.W, end.objective
-        far[left], steps[left] = end.kkt_residual, end.n_iter
-        length = max(len(history), len(end.history))
-        history = lengthened(history, length)
-        history[:, late] = lengthened(end.history, length)
-    history = history[: steps[wanted].max(initial=0) + 1]
-    return Solution(theta, W, value, far, steps, history), gains
+        rest = ChannelProblems.from_moments(A[which[left]], P[which[left]], y2[which[left]])
+        rest = rest.normalised().weighted(weights[left])
+        late = np.flatnonzero(np.isin(wanted, left))
+        end = iterate(
+            _state(rest, host, left),
+            np.ones(left.size),
+            tol,
+            options.max_iter,
+            done=n_most,
+            wanted=np.searchsorted(left, wanted[late]),
+        )
+        host[0][left], host[1][left], host[5][left, 0] = end.theta, end.W, end.objective
+        host[5][left, 3], steps[left] = end.kkt_residual, end.n_iter
+        gains[left] = feature_gains(rest, end.theta, end.W)
+        history = np.pad(history, ((0, len(end.history) - 1), (0, 0)), mode="edge")
+        history[n_most:, late] = end.history
+    history = history[: int(steps[wanted].max(initial=0)) + 1]
+    value, far = host[5][:, 0].copy(), host[5][:, 3].copy()
+    return Solution(host[0], host[1], value, far, steps, history), gains
 
 
 def _begin(
@@ -211,3 +232,14 @@ def _start(A: Any, P: Any) -> Any:
         own = [part[poor].cpu().numpy() for part in (A, P)]
         W[poor] = torch.as_tensor(start_projection(*own), dtype=A.dtype, device=A.device)
     return W
+
+
+def _state(problems: ChannelProblems, host: list[Any], left: Indices) -> State:
+    """Where the kernels left some problems."""
+    theta, W, theta_before, W_before, support, scalars = (part[left] for part in host)
+    state = State.begin(problems, theta, W)
+    state.theta_before, state.W_before = theta_before, W_before
+    state.R_theta_before = redundancy_product(problems, theta_before)
+    state.support = support > 0
+    state.value, state.momentum, state.ease = (scalars[:, k].copy() for k in range(3))
+    return state
