@@ -246,7 +246,7 @@ def kill_scheduler(load, process):
 def test_a_scheduler_that_is_killed_ends_the_run_in_one_line(recordings, tmp_path):
     with started_by_hand(tmp_path) as (address, scheduler):
         changed = with_load(recordings, kill_scheduler, scheduler.pid)
-        with pytest.raises(WorkerError, match=r"scheduler is gone\. What is finished is kept"):
+        with pytest.raises(WorkerError, match=r"scheduler is gone\. Finished tasks are kept"):
             extract_table(changed, dask=address)
 
 

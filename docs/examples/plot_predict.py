@@ -7,7 +7,7 @@ own data use ``idfsmec train`` and ``idfsmec predict``. Models are for research.
 """
 
 # %%
-# Train. The model is fitted to all participants and measured on folds of participants held out.
+# Train. The model is fitted to all participants and measured on held-out participants.
 from dataclasses import replace
 from functools import partial
 
@@ -25,7 +25,7 @@ model = train_model(extract_table(cohort.recordings).table, n_repeats=1)
 pd.DataFrame(model.performance["metrics"]).T.round(2)
 
 # %%
-# Predicted probabilities of participants held out, against observed frequencies.
+# Predicted probabilities of held-out participants, against observed frequencies.
 fig, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
 plot_calibration(model.performance["calibration"], ax=ax)
 plt.show()

@@ -1,4 +1,4 @@
-"""Rank EEG features and channels that tell depression from health when electrodes fall off."""
+"""Rank EEG features and channels that separate depression from health with missing channels."""
 
 import lazy_loader
 

@@ -87,7 +87,7 @@ def check_readable(*paths: Path) -> None:
     for path in paths:
         _check_name(path)
         if path.exists() and not (path.is_file() or path.is_dir()):
-            raise InputError(f"{path}: is a pipe or a device, not a file. Take it away.")
+            raise InputError(f"{path}: is a pipe or a device, not a file. Remove it.")
 
 
 def _check_name(path: Path) -> None:
@@ -139,12 +139,12 @@ def check_writable(*paths: Path) -> None:
 
 @contextmanager
 def naming_disk(path: Path) -> Iterator[None]:
-    """Say which file it was when the disk under SQLite is full or closed."""
+    """Name the file in errors of SQLite about a full or read-only disk."""
     try:
         yield
     except sqlite3.Error as error:
         if is_of_the_disk(error):
-            raise OSError(f"{path}: {error}; what was finished before is kept") from error
+            raise OSError(f"{path}: {error}; finished results are kept") from error
         raise
 
 
@@ -169,8 +169,8 @@ def take_lock(path: Path, busy: str) -> sqlite3.Connection:
         _lock(trial).close()
     except sqlite3.OperationalError:  # some file systems on a network say "busy" to everybody
         busy = (
-            f"{path.parent}: files cannot be locked there, so nothing would keep two runs "
-            "from writing at once; choose a folder on a disk of this machine"
+            f"{path.parent}: files cannot be locked there, so two runs could write at "
+            "once; choose a folder on a disk of this machine"
         )
     finally:
         trial.unlink(missing_ok=True)

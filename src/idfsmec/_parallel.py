@@ -156,7 +156,7 @@ def _alone(function: Callable[[Any], Any], index: int, task: Any) -> Any:
     names = [str(part) for part in parts if isinstance(part, (str, int, Path))]
     raise WorkerError(
         f"{', '.join([f'task {index + 1}', *names])}: ended {_MOST_DEATHS} worker processes, "
-        "mostly a sign that memory is short; give fewer, such as n_jobs=1"
+        "usually because memory is short; use fewer processes, such as n_jobs=1"
     ) from last
 
 
@@ -372,8 +372,8 @@ def _on_dask(
             yield future.result()
     except distributed.comm.CommClosedError:
         raise WorkerError(
-            "the Dask scheduler is gone. What is finished is kept: start scheduler and workers "
-            "again and give the same command to go on"
+            "the Dask scheduler is gone. Finished tasks are kept: start scheduler and workers "
+            "again and give the same command to continue"
         ) from None
     finally:
         if client.status == "running":
@@ -399,7 +399,7 @@ def _check_future(future: Any, numbers: list[int]) -> None:
             raise _cannot_load(cause) from None
     if future.status in ("cancelled", "lost") or type(error).__name__ == "KilledWorker":
         raise WorkerError(
-            f"the Dask cluster lost a task again and again, one of those with the numbers "
+            "the Dask cluster lost a task repeatedly, one of the numbers "
             f"{', '.join(map(str, numbers))} ({error or future.status}); give workers more memory"
         )
 

@@ -1,4 +1,4 @@
-"""Errors a user can mend: shown as one line by the command line, with exit code 2.
+"""Errors that a user can correct: shown as one line by the command line, with exit code 2.
 
 Messages say what was wrong, where, and what to do, in terms of Python arguments, spelt
 ``argument=value``. Such an error has the argument's name in ``argument``, so that others, as the
@@ -12,7 +12,7 @@ from os import PathLike, fspath
 
 
 class InputError(ValueError):
-    """Something the user gave is unusable; the message names the file or column and the fix.
+    """An input cannot be used; the message names the file or column and the remedy.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class InputError(ValueError):
 
 
 class ArgumentError(InputError):
-    """An argument is wrong, lacks, or does not go with the others."""
+    """An argument is wrong, is missing, or contradicts the others."""
 
 
 class ExistingFileError(InputError):
@@ -63,7 +63,7 @@ class RecordingError(InputError):
 
 
 class UnexpectedRecordingError(RuntimeError):
-    """Work on a recording ended in something that no user can mend.
+    """Work on a recording ended in an error that is not due to its input.
 
     Parameters
     ----------

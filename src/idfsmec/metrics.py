@@ -383,6 +383,6 @@ def describe_confounding(share: float) -> str:
         return ""
     return (
         f"site and label are confounded: {100 * share:.0f} % of the difference between classes "
-        "lies between sites, and harmonizing removes it together with the sites' effects. See "
-        "what idfsmec audit says of the table, and compare with no harmonizing."
+        "lies between sites, and harmonizing removes it together with the sites' effects. Run "
+        "idfsmec audit on the table, and compare with a run without harmonizing."
     )

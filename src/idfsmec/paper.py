@@ -1,4 +1,4 @@
-"""Hold what belongs to the paper alone: its values, grids, ablations and protocol; reproduce it.
+"""The paper's values, grids, ablations and protocol, and its reproduction.
 
 The paper: Gong, Dong, Xu, Wei, Liu, Zhuo, "Incomplete Depression Feature Selection with Missing
 EEG Channels", arXiv:2511.11651. It uses three data sets: MODMA's wearable of 3 channels, MODMA's
@@ -159,7 +159,7 @@ def ablation(
     protocol: Protocol | Mapping[str, Any] | None = None,
     **how: Any,
 ) -> Results:
-    """Take parts out of IDFS-MEC: redundancy, channel weights, indicator, correction.
+    """Score IDFS-MEC without one part each: redundancy, channel weights, indicator, correction.
 
     Parameters are those of :func:`idfsmec.evaluation.accuracy`; by default rates are 10 to 50 %.
     All are as published (:func:`as_published`): the loss on the training samples weighs channels.

@@ -36,7 +36,7 @@ Listener = Callable[[Progress], None]
 
 
 class Steps:
-    """Count the pieces of one task as they end, and tell a listener."""
+    """Count the pieces of one task as they end, and report to a listener."""
 
     def __init__(self, task: str, total: int, listener: Listener | None) -> None:
         self._task, self._total, self._listener = task, total, listener
@@ -49,7 +49,7 @@ class Steps:
         self._tell()
 
     def end(self) -> None:
-        """Say that all is done, whether there were as many pieces or fewer."""
+        """Report the end, even if there were fewer pieces than expected."""
         self.done(self._total)
 
     def _tell(self) -> None:

@@ -47,14 +47,14 @@ BOTH = {
     [
         (
             {"level": "green"},
-            "None of 1 acquisition variables is significantly associated with the diagnosis",
+            "None of 1 acquisition facts is significantly associated with the diagnosis",
         ),
         ({"level": "grey", "why": "few"}, "There are 41 participants (20 HC and 21 MDD)."),
         ({"level": "grey", "why": "undescribed"}, "The table has no acquisition facts."),
         ({}, "Sampling rate differs between HC and MDD. There are too few participants to hold"),
         (
             {"models": {"leader": FIGURE}, "best_model": "leader"},
-            "Acquisition (the leading variable alone) separates HC and MDD with AUC 0.80 (95 % CI "
+            "Acquisition (the leading fact alone) separates HC and MDD with AUC 0.80 (95 % CI "
             "0.70 to 0.90).",
         ),
         ({"level": "amber", **BOTH}, "The EEG separates them better."),
@@ -134,29 +134,29 @@ def test_what_it_rests_on_and_what_is_left(found, words):
     [
         (
             {"subject": {"roc_auc": 0.7}, "by_sample": {"roc_auc": 0.9}},
-            "on both sides, AUC over samples would be 0.90 instead of 0.70.",
+            "in training and test), AUC over samples would be 0.90 instead of 0.70.",
         ),
         (
             {"subject": {"roc_auc": 0.7}, "before": {"roc_auc": 0.71}},
             "selected before splitting, AUC over samples would be 0.71 instead of 0.70.",
         ),
-        ({"shuffled": SHUFFLED}, "Permuted labels give AUC 0.51, within the 95 % range of chance"),
+        ({"shuffled": SHUFFLED}, "Permuted labels give AUC 0.51, within the 95 % band of chance"),
         (
             {"shuffled": SHUFFLED | {"high": 0.5}},
-            "above the 95 % range of chance (0.40 to 0.50): there is a leak.",
+            "above the 95 % band of chance (0.40 to 0.50): there is a leak.",
         ),
         ({"two_names": {"estimable": False}}, "was not tested: there are too few samples"),
         (
             {"headers": {"shared_name": 2, "other_condition": 0}},
-            "Participants with a header with a name of another participant's files: 2.",
+            "Participants with a header with another participant's name: 2.",
         ),
         (
             {"two_names": {"estimable": True, "pairs": []}},
-            "No two participants look like the same",
+            "No participant seems to occur under two names.",
         ),
         (
             {"two_names": {"estimable": True, "pairs": [("s1", "s2", 0.1)]}},
-            "Samples of s1 and s2 are as close to each other as to their own",
+            "Samples of s1 and s2 are as similar as those of one participant",
         ),
         (
             {"repeated": {"n_across": 2, "n_repeated": 3, "pairs": [("s1", "s2")]}},
@@ -190,4 +190,4 @@ def test_a_suspect_needs_a_small_p_and_an_interval_that_excludes_one_half():
 def test_without_findings_there_is_the_verdict_alone():
     said = summary("green")
     assert said.splitlines() == [said]
-    assert said.startswith("No known acquisition variable is associated with the diagnosis. ")
+    assert said.startswith("No known acquisition fact is associated with the diagnosis. ")

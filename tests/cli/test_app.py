@@ -168,7 +168,7 @@ CALLS = [
     ("features nofile.csv -o x.csv", "nofile.csv, line 2, column 'path': there is no x.edf"),
     ("features own -o x.csv", "own/participants.tsv"),
     ("features modma3 -o x.csv", "--data FOLDER"),
-    ("features modma4 -o x.csv --data .", "not with 'modma4'"),
+    ("features modma4 -o x.csv --data .", "not to 'modma4'"),
     ("features nofile.csv -o x.csv --labels bdi13", "--labels bdi13: has no meaning for a man"),
     ("features nofile.csv -o x.xlsx", "x.xlsx: a feature table ends in .parquet"),
     (

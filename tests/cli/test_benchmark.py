@@ -127,7 +127,7 @@ def test_methods_are_compared_on_the_samples_of_a_condition(tmp_path):
     rows = pd.DataFrame({"condition": ["open", "closed"] * (len(cohort) // 2)})
     table = FeatureTable(cohort.X, cohort.y, cohort.subjects, rows=rows).write(tmp_path / "t.csv")
     done, results = benchmark(table, tmp_path / "all", *ALONE)
-    assert "samples of several conditions are taken together (closed, open)" in done.stderr
+    assert "samples of several conditions are pooled (closed, open)" in done.stderr
     assert results.tables["t"]["n_samples"] == len(cohort)
     results = benchmark(table, tmp_path / "one", *ALONE, "--condition", "open")[1]
     assert results.tables["t"]["n_samples"] == len(cohort) // 2

@@ -69,7 +69,7 @@ def test_tuning_says_what_was_chosen(tmp_path):
     table = make_hospitals(3, effect=3.0).write(tmp_path / "t.parquet")
     done = run("select", table, "-o", tmp_path / "r.csv", "--tune", "--k", 2)
     assert done.exit_code == 0, done.text
-    assert "n_features_to_select = 2 (log loss by participant" in done.text
+    assert "n_features_to_select = 2 (log loss per participant" in done.text
     assert set(pd.read_csv(tmp_path / "r.csv")["channel"].head(2)) == {"E1", "E2"}
 
 

@@ -72,7 +72,7 @@ def test_a_small_cap_gets_its_answer_and_its_warning(model, newcomers, tmp_path)
     small = FeatureTable.read(newcomers).select_channels(["E1"]).write(tmp_path / "small.csv")
     result = run("predict", model, small, "-o", tmp_path / "p.csv")
     assert result.exit_code == 0, result.output
-    assert "note: channels of the model that are not there: E2, E3 and E4" in result.stderr
+    assert "note: channels of the model that are missing: E2, E3 and E4" in result.stderr
     frame = pd.read_csv(tmp_path / "p.csv")
     assert np.allclose(frame["channels present"], 0.25)
     assert frame["warnings"].str.contains("only 25% of the model's channels").all()
@@ -126,7 +126,7 @@ def test_recordings_of_several_formats(tmp_path, raws):
     assert run(*both, "-o", tmp_path / "r.csv").exit_code == 2
     skipped = run(*both, "-o", tmp_path / "r.csv", "--on-error", "skip")
     assert skipped.exit_code == 0, skipped.output
-    assert "torn.edf: there is no prediction for it" in skipped.stderr
+    assert "torn.edf: no prediction" in skipped.stderr
     assert pd.read_csv(tmp_path / "r.csv")["subject"].tolist() == ["s01"]
     absent = ("predict", tmp_path / "model.skops", "absent.edf", "-o", tmp_path / "q.csv")
     refused("absent.edf: there is no such file", *absent)
@@ -212,4 +212,4 @@ def test_a_channel_that_lacks_a_feature_is_noted(model, newcomers, tmp_path):
     table = FeatureTable.read(newcomers)
     lacking = FeatureTable(table.X.drop(columns="E2__f2"), table.y, table.subjects)
     result = run("predict", model, lacking.write(tmp_path / "less.csv"), "-o", tmp_path / "p.csv")
-    assert "their channels count as missing: E2__f2" in result.stderr.replace("\n", " ")
+    assert "whose channels count as missing: E2__f2" in result.stderr.replace("\n", " ")

@@ -44,7 +44,7 @@ def test_a_model_of_a_red_table_says_so_wherever_its_auc_is_shown(folder):
     assert model.audit["verdict"].startswith("Acquisition (")
     output = (folder / "output.txt").read_text()
     assert RED in output
-    assert "Performance on participants held out; acquisition does as well" in output
+    assert "Performance on held-out participants; acquisition does as well" in output
     assert "several conditions" not in output
     for card in ("model.md", "model.html"):
         text = (folder / card).read_text()
@@ -58,7 +58,7 @@ def test_predictions_repeat_the_verdict_and_warn_of_another_condition(folder, tm
     words = [folder / "model.skops", folder / "table.parquet", "-o", tmp_path / "p.csv"]
     assert RED in run("predict", *words, "--pages", tmp_path / "pages")
     warnings = pd.read_csv(tmp_path / "p.csv")["warnings"]
-    assert warnings.str.contains("trained on eyes-closed, and this is eyes-open").all()
+    assert warnings.str.contains("trained on eyes-closed, but this is eyes-open").all()
     page = (tmp_path / "pages" / "s00.html").read_text()
     assert 'class="verdict red"' in page
     assert "; acquisition separates the groups as well" in page
@@ -75,16 +75,16 @@ def test_select_and_benchmark_repeat_the_verdict_kept_for_this_content(folder, t
     out = ["-o", tmp_path / "ranking.csv", "--force"]
     assert "Not audited." in run("select", table, *out)
     said = run("audit", table, "--out", tmp_path / "audit", "--folds", 2, "--jobs", 1)
-    assert "taken together (eyes-closed, eyes-open)" in said
+    assert "pooled (eyes-closed, eyes-open)" in said
     assert [each["level"] for each in json.loads(_kept(table).read_text()).values()] == ["red"]
     said = run("select", table, *out)
     assert RED in said
-    assert "taken together (eyes-closed, eyes-open); --condition eyes-closed" in said
+    assert "pooled (eyes-closed, eyes-open); --condition eyes-closed" in said
     few = ["--experiment", "accuracy", "--methods", "random", "--rates", 0, "--k", 2, "--folds", 2]
     assert RED in run("benchmark", table, "--out", tmp_path / "results", *few, "--jobs", 1)
     said = run("select", table, *out, "--condition", "eyes-open")  # which was not audited
     assert "Not audited." in said
-    assert "taken together" not in said
+    assert "pooled" not in said
 
 
 def test_a_damaged_verdict_and_an_unknown_condition_are_one_line(folder, tmp_path):

@@ -33,7 +33,7 @@ def test_inner_folds_leave_out_the_other_hospitals():
 
 def test_with_two_hospitals_inner_folds_are_by_person_and_that_is_said():
     arrays = make_arrays(make_hospitals(2, seed=5))
-    with pytest.warns(UserWarning, match="Inner folds are by subject"):
+    with pytest.warns(UserWarning, match="Inner folds are by participant"):
         data = load_fold(arrays, BY_SITE, "none", 0.0, 0, 0)
     assert len(data.inner) == BY_SITE.n_inner_splits
 

@@ -120,9 +120,9 @@ def test_a_model_carries_it_to_known_and_new_hospitals(model, wards, tmp_path):
     assert hits > 0.75
     assert "site Bern West, not in training, is brought to the location" in notes[0]
     nameless = FeatureTable(moved.X, moved.y, moved.subjects)
-    assert "no sites are named" in right(again, nameless)[1][0]
+    assert "no sites are given" in right(again, nameless)[1][0]
     few = moved.take((moved.subjects == "s00").to_numpy())
-    assert "left as it is: it has 4 samples" in right(again, few)[1][0]
+    assert "left unchanged: it has 4 samples" in right(again, few)[1][0]
 
 
 def test_a_model_without_it_ignores_sites(wards):

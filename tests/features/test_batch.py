@@ -223,7 +223,7 @@ def test_what_is_finished_is_not_computed_again(recordings, study, spoil, tmp_pa
     whole = last.read_bytes()
     spoil(last)
     output = tmp_path / "table.parquet"
-    with pytest.raises(InputError, match="What is finished is kept"):
+    with pytest.raises(InputError, match="Finished recordings are kept"):
         extract_to_file(recordings, output)
     assert not output.exists()
 

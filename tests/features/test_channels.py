@@ -31,8 +31,8 @@ def test_what_has_no_place_on_the_scalp_is_not_used_and_named(raw):
     assert len(found.channels) == 19
     assert found.dropped == {
         "EEG A2-A1": "ear or mastoid",
-        "EEG 23A-23R": "no place on the scalp",
-        "EEG 24A-24R": "no place on the scalp",
+        "EEG 23A-23R": "no position on the scalp",
+        "EEG 24A-24R": "no position on the scalp",
     }
     prepared = Recording("s", "HC", lambda: prepare_raw(raw), "mine")
     again = extract_recording(prepared)
@@ -119,7 +119,7 @@ def test_the_command_chooses_channels_and_says_what_it_left_out(raw, tmp_path):
 
     code, said = run("reference = 'average'\nline_freq = 50")
     assert code == 0, said
-    assert "not used, no place on the scalp: EEG 23A-23R (1), EEG 24A-24R (1)" in said
+    assert "not used, no position on the scalp: EEG 23A-23R (1), EEG 24A-24R (1)" in said
     info = FeatureTable.read(output).info
     assert (info["reference"], info["line_freq"]) == ("average", 50)
     assert run("channels = ['Fp1', 't3']")[0] == 0
@@ -157,4 +157,4 @@ def test_the_command_takes_limits_of_the_detection(raw, tmp_path):
 
 def test_outcomes_name_what_each_recording_lost(raw):
     extraction = extract_table([Recording("s", "HC", raw.copy, "mine")])
-    assert extraction.outcomes[0].dropped["EEG 23A-23R"] == "no place on the scalp"
+    assert extraction.outcomes[0].dropped["EEG 23A-23R"] == "no position on the scalp"

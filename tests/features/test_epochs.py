@@ -246,7 +246,7 @@ def test_epochs_of_the_resampled_signal_are_views():
 
 
 def test_an_overlap_that_leaves_no_step_is_refused():
-    with pytest.raises(InputError, match="make no sense at 250 Hz"):
+    with pytest.raises(InputError, match="are not possible at 250 Hz"):
         epoch_grid(5000, 250.0, FeatureSettings(epoch=2, overlap=1.999))
 
 

@@ -34,7 +34,7 @@ def study(tmp_path):
 def test_a_name_in_two_subjects_files_is_counted_and_not_kept(study):
     made = study(["Jane Doe", "X X X Jim_Poe", "jane doe", "P4 F 02-MAY-1951 Ann_Roe"])
     assert recording_variables(made.table)["shared_name"].tolist() == [1, 0, 1, 0]
-    assert "headers     2 have a name that files of another participant have" in made.summary()
+    assert "headers     2 have a name that is in headers of another participant" in made.summary()
     kept = json.dumps(made.table.info) + made.summary()
     assert not any(name in kept for name in ("Jane", "jane", "Poe", "Roe", "1951"))
 

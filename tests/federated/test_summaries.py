@@ -89,7 +89,7 @@ def test_a_channel_that_one_site_alone_has_is_judged_by_its_corrected_training_l
     assert found.channel_weights_.min() > 0
     lines = found.study_.contributions()
     assert len(lines) == 3
-    assert lines[2].startswith("O2: 22 HC, 22 MDD; site 1 (22 HC, 22 MDD); judged by")
+    assert lines[2].startswith("O2: 22 HC, 22 MDD; site 1 (22 HC, 22 MDD); weighted by")
 
 
 def test_sites_may_lack_a_class():

@@ -82,7 +82,7 @@ def test_a_missing_channel_gets_the_expected_decision_drawn_to_the_prior_by_its_
     assert_allclose(fitted.decision_function(X), wanted)
 
 
-@pytest.mark.filterwarnings("ignore:Channels are weighed by the loss on the training")
+@pytest.mark.filterwarnings("ignore:Channels are weighted by the training loss")
 def test_the_model_is_the_mean_of_ridge_on_features_by_score_and_on_factors():
     """With one subject per class there are no folds, and all candidates count alike."""
     X, y, channels = make_channels(missing=0.0)
@@ -107,7 +107,7 @@ def test_the_model_is_the_mean_of_ridge_on_features_by_score_and_on_factors():
     assert_allclose(model.decision_function(X), 2 * np.mean(said, axis=0), atol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:Channels are weighed by the loss on the training")
+@pytest.mark.filterwarnings("ignore:Channels are weighted by the training loss")
 def test_more_features_than_samples_changes_the_road_not_the_result():
     """Copies of the samples change nothing but which side is the smaller."""
     X, y, channels = make_channels(n_samples=36, n_channels=8)

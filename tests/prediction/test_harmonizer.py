@@ -140,7 +140,7 @@ def test_a_site_never_seen_goes_by_its_own_samples_or_stays():
 def test_an_unseen_site_of_few_samples_stays_with_a_warning():
     X, new = make_samples(), SITES == "Oslo"
     harmonizer = SiteHarmonizer().fit(X[~new], sites=SITES[~new])
-    with pytest.warns(UserWarning, match=r"Oslo .* has 4 samples: left as it is"):
+    with pytest.warns(UserWarning, match=r"Oslo .* has 4 samples: left unchanged"):
         few = harmonizer.transform(X[new][:4], sites=SITES[new][:4])
     assert_array_equal(few, X[new][:4])
 

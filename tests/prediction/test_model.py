@@ -193,7 +193,7 @@ def test_a_truncated_file_is_refused(model_file):
 
 def test_a_table_of_one_class_has_no_model(cohort_table):
     one = cohort_table.take((cohort_table.y == "HC").to_numpy())
-    with pytest.raises(InputError, match="there is no choice"):
+    with pytest.raises(InputError, match="needs two classes"):
         fit_model(one)
 
 
@@ -203,7 +203,7 @@ def test_settings_come_back_from_a_table():
     assert again.digest() == given.digest()
     with pytest.raises(InputError, match="No registered feature gives mood"):
         FeatureSettings.from_dict(given.as_dict(), ["hoc_1", "mood"])
-    with pytest.raises(InputError, match="does not say how its features were computed"):
+    with pytest.raises(InputError, match="does not state how its features were computed"):
         FeatureSettings.from_dict({}, ["hoc_1"])
 
 
@@ -221,7 +221,7 @@ def test_a_model_learns_its_sites_from_controls_and_says_what_became_of_new_ones
     assert predictions.notes == ()
     elsewhere = FeatureTable(table.X, table.y, table.subjects)
     notes = predict_subjects(again, elsewhere).notes
-    assert notes[0] == "no sites are named: all participants count as those of one new site"
+    assert notes[0] == "no sites are given: all participants count as those of one new site"
     assert "the new site is brought to the location and scale of the others" in notes[1]
 
 

@@ -49,7 +49,7 @@ def test_fewer_other_and_reordered_channels_are_handled(small_model, newcomers):
     said = predict_subjects(small_model, other)
     assert said.subjects[0].share_present == 0.5
     assert any("does not know, ignored: X9" in note for note in said.notes)
-    assert any("not there: E2 and E3" in note for note in said.notes)
+    assert any("missing: E2 and E3" in note for note in said.notes)
     assert set(said.subjects[0].votes) == {"E1", "E4"}
 
 
@@ -95,9 +95,7 @@ def test_a_channel_that_lacks_a_feature_is_noted(small_model, newcomers):
     lacking = FeatureTable(newcomers.X.drop(columns="E2__f2"), newcomers.y, newcomers.subjects)
     said = predict_subjects(small_model, lacking)
     assert said.subjects[0].share_present == 0.75
-    assert said.notes == (
-        "columns that are not there, so that their channels count as missing: E2__f2",
-    )
+    assert said.notes == ("missing columns, whose channels count as missing: E2__f2",)
 
 
 def test_other_settings_are_noted(newcomers):
@@ -107,7 +105,8 @@ def test_other_settings_are_noted(newcomers):
     model = fit_model(with_info(epoch=10.0, sfreq=250.0))
     said = predict_subjects(model, with_info(epoch=4.0, sfreq=250.0))
     assert said.notes == (
-        "the table's features were computed otherwise than the model's: epoch 4.0 instead of 10.0",
+        "the table's features were computed differently from the model's: "
+        "epoch 4.0 instead of 10.0",
     )
 
 
@@ -128,5 +127,5 @@ def test_files_get_the_features_of_the_training_data(tmp_path, raws):
 
 
 def test_recordings_need_a_table_made_here(small_model, tmp_path):
-    with pytest.raises(InputError, match="does not say how its features were computed"):
+    with pytest.raises(InputError, match="does not state how its features were computed"):
         extract_subjects(small_model, [tmp_path / "s01.edf"])

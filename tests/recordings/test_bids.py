@@ -98,7 +98,7 @@ def test_the_label_column_can_be_named(tree):
 
 
 def test_a_rule_makes_labels_and_leaves_out_the_rest(tree):
-    with pytest.warns(UserWarning, match="left out for want of a label in column 'group': sub-02"):
+    with pytest.warns(UserWarning, match="left out, without a label in column 'group': sub-02"):
         recordings = read_bids(tree, rule=lambda line: {"MDD": "depressed"}.get(line["group"]))
     assert {(r.subject, r.label) for r in recordings} == {("01", "depressed")}
 
@@ -143,7 +143,7 @@ def test_the_same_recording_of_two_participants_is_found(tree):
         (["participant_id\tage", "sub-01\t3", "sub-02\t4"], "which column .*participant_id, age"),
         (["participant_id\tgroup", "sub-01\tHC"], r"no line for sub-02"),
         (["name\tgroup", "sub-01\tHC"], "column 'participant_id'"),
-        (["participant_id\tgroup"], "needs lines"),
+        (["participant_id\tgroup"], "needs rows"),
     ],
 )
 def test_mistakes_in_participants_are_named(tree, lines, words):

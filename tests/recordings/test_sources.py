@@ -92,7 +92,7 @@ def test_options_that_would_be_ignored_are_refused(study, modma3, bids):
         find_recordings("modma3", data=modma3, condition="eyes-open")
     with pytest.raises(InputError, match=r"condition='eyes-open': .* has task-"):
         find_recordings(bids, condition="eyes-open")
-    with pytest.raises(InputError, match=r"data=.*: goes with"):
+    with pytest.raises(InputError, match=r"data=.*: applies to"):
         find_recordings(study, data=modma3)
 
 

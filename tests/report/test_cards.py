@@ -37,7 +37,7 @@ def test_a_card_says_how_good_it_is_and_against_what(model, tmp_path):
     auc = model.performance["metrics"]["roc_auc"]
     assert f"| AUC | {auc['mean']:.2f} |" in markdown
     assert f"{auc['chance_high']:.2f} |" in markdown
-    assert f'<p class="big">{auc["mean"]:.2f} <small>by participant' in page
+    assert f'<p class="big">{auc["mean"]:.2f} <small>per participant' in page
     for heading in ("Intended use", "Decision curve", "Calibration", "Missing channels"):
         assert heading in markdown
     assert re.search(r"SHA-256 [0-9a-f]{64}", markdown)
@@ -55,7 +55,7 @@ def test_groups_of_few_participants_are_pointed_out_and_a_red_audit_stands_besid
     model = train_model(known, QUICK, n_splits=2, n_repeats=1, audit=red)
     markdown, page = card_of(model, tmp_path)
     for text in (markdown, page):
-        few = "Fewer than 10 participants of a class, do not rely on: sex female and sex male"
+        few = "Too few to rely on (below 10 of a class): sex female and sex male"
         assert few in text
         assert text.count("; acquisition separates the groups as well") >= 4
     assert "| sex female | 3 / 3 |" in markdown
@@ -71,8 +71,8 @@ def test_a_card_is_replaced_on_demand_only(model, tmp_path):
 
 def test_what_was_not_measured_is_said(tmp_path):
     markdown, page = card_of(fit_model(make_cohort(), QUICK), tmp_path)
-    assert "It was not measured." in markdown
-    assert "not measured" in page
+    assert "Not measured." in markdown
+    assert "Not measured" in page
 
 
 def test_names_are_only_text(tmp_path):

@@ -28,14 +28,14 @@ def test_the_page_has_the_scores_by_group_and_warns_of_few(described):
         ["sex <i>f", "3 / 3"],
         ["sex m", "9 / 9"],
     ]
-    few = "Fewer than 10 participants of a class, do not rely on: sex <i>f and sex m."
-    assert clinical["text"].startswith("IDFS-MEC. Predictions of MDD on participants held out")
+    few = "Too few to rely on (below 10 of a class): sex <i>f and sex m."
+    assert clinical["text"].startswith("IDFS-MEC. Predictions of MDD for held-out participants")
     assert clinical["text"].endswith(few)
     html = write_report(described, overwrite=True).read_text("utf-8")
     section = html.partition('<section id="clinical">')[2].partition("</section>")[0]
     assert "<h2>Sensitivity, specificity, predictive values</h2>" in section
     assert "<i>" not in section
-    assert "The 95 % CI lies above acting on all and on none at" in section
+    assert "The 95 % CI lies above acting on all and acting on none at" in section
 
 
 def test_the_checklist_has_the_numbers(described, tmp_path):
@@ -44,8 +44,8 @@ def test_the_checklist_has_the_numbers(described, tmp_path):
     scores = clinical_scores(results)["scores"]
     assert f"sensitivity {100 * scores['sensitivity']['mean']:.0f}\N{NO-BREAK SPACE}%" in text
     assert r"sex \<i\>f (HC / MDD: 3 / 3): sensitivity" in text
-    assert "Fewer than 10 participants of a class" in text
-    assert "net benefit: The 95 % CI lies above acting on all and on none at" in text
+    assert "Too few to rely on (below 10 of a class)" in text
+    assert "net benefit: The 95 % CI lies above acting on all and acting on none at" in text
 
 
 def test_three_classes_have_no_such_section(tmp_path):

@@ -105,7 +105,7 @@ def test_a_sanity_check_that_does_not_differ_is_named():
     scores = make_scores(means, n_folds=4)
     scores.loc[scores["method"] == "random", "balanced_accuracy"] += [0.1, -0.1, 0.05, -0.05]
     text = said(scores, "accuracy-by-rate")
-    assert "not significantly different from random (+1.0) (5 %" in text
+    assert "not significantly different from random (+1.0 points) at 5 %" in text
 
 
 def test_words_say_with_how_many_features_accuracy_is_highest():

@@ -27,7 +27,7 @@ def test_a_warning_comes_first_and_counts_who_has_the_channel(results):
     warning = summarise(results)["warnings"][0]
     assert warning["title"] == "Missing channels are associated with the diagnosis: t"
     assert warning["text"].startswith(
-        "F3 (present in 18 of 20 x and 1 of 20 y). Whether a channel is there predicts the group"
+        "F3 (present in 18 of 20 x and 1 of 20 y). The presence of a channel predicts the group"
     )
 
 

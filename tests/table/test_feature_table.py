@@ -172,7 +172,7 @@ def test_bad_features_are_refused_by_name(X, words):
 
 def test_a_column_that_is_there_twice_is_refused_by_name():
     X = pd.DataFrame([[1.0, 2.0]], columns=["a__x", "a__x"])
-    with pytest.raises(InputError, match=r"'a__x' is there more than once"):
+    with pytest.raises(InputError, match=r"'a__x' occurs more than once"):
         FeatureTable(X, ["p"], ["s"])
 
 

@@ -65,7 +65,7 @@ def test_what_is_different_stays_two(one, other):
 
 
 def test_a_column_that_is_there_twice_but_for_a_blank_is_refused():
-    with pytest.raises(InputError, match=r"'Fz__x' is there more than once, as .*'Fz __x'"):
+    with pytest.raises(InputError, match=r"'Fz__x' occurs more than once, as .*'Fz __x'"):
         make(columns=["Fz__x", "Fz __x"])
 
 

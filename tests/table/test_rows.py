@@ -259,7 +259,7 @@ def test_columns_before_the_features_say_something_about_rows(tmp_path):
     [
         ("subject,label,Fp1__x,age", "'age' stands among the features"),
         ("subject,label,Fp1_y,Fp1__x", "'Fp1_y' looks like a feature of channel 'Fp1'"),
-        ("subject,label,age,age,Fp1__x", "'age' is there more than once"),
+        ("subject,label,age,age,Fp1__x", "'age' occurs more than once"),
         ("subject,label,site,site,Fp1__x", "exactly one column 'site', has 2"),
         ("subject,label,age", "'age' is not of the form"),
     ],

@@ -10,8 +10,9 @@ from idfsmec import IDFSMEC
 from tests.conftest import make_channels
 
 SAID = (
-    "Channels that carry nothing",
-    "Channels are weighed by the loss on the training samples",
+    ".* got no groups",  # once in a process, by whichever test comes first
+    "Channels without information",
+    "Channels are weighted by the training loss",
     "Missing channels are associated with the label",
 )
 

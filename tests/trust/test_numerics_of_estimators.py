@@ -68,8 +68,8 @@ WIDE = {
 WIDE_SLOWLY = [pytest.param(name, marks=pytest.mark.slow) for name in WIDE]
 
 SAID = (
-    "Channels that carry nothing",
-    "Channels are weighed by the loss on the training samples",
+    "Channels without information",
+    "Channels are weighted by the training loss",
     "Missing channels are associated with the label",
     "IDFSMEC(CV|Classifier|Regressor) got no groups",
 )

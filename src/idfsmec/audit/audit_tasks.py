@@ -1,4 +1,4 @@
-"""How an audit is run: its parts as tasks, in memory for one table or into a folder of results.
+"""Run an audit: its parts as tasks, in memory for one table or into a folder of results.
 
 The parts about leaks: sample-wise folds, features selected before splitting, and permuted labels
 go the same way as the honest score; subjects under two names and rows that come twice put one
@@ -147,7 +147,7 @@ def add_audit(
     progress: Listener | None = None,
     overwrite: bool = False,
 ) -> Results:
-    """Audit tables into a folder of results; what it holds already is not computed again.
+    """Audit tables and store the results in a folder; finished tasks are not repeated.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ class _Parts:
         return {"alone": alone, "together": together}
 
     def recording(self) -> dict[str, Any]:
-        """What the acquisition alone tells: each variable, and all of them together."""
+        """Score acquisition alone: each variable, and all of them together."""
         variables, subjects, tests = self.variables, self.subjects, self.tests()
         y, n_classes = subjects.y, subjects.n_classes
         if tests["together"]:
@@ -292,13 +292,13 @@ class _Parts:
         }
 
     def eeg(self) -> dict[str, Any]:
-        """What the EEG tells of subjects held out."""
+        """Score the EEG on held-out subjects."""
         decisions = self._decide(self.table, self.splits)
         scores = _score_samples(decisions, self.table)
         return {"decisions": self.subjects.mean(decisions).tolist(), "scores": scores}
 
     def regressed(self) -> dict[str, Any]:
-        """What the EEG tells once the variables associated with the diagnosis are taken out."""
+        """Score the EEG after regressing out the variables associated with the diagnosis."""
         if not (names := find_suspects(self.tests())):
             return {}
         nuisance = self.variables.columns_of(names)
@@ -306,14 +306,14 @@ class _Parts:
         return {"decisions": self.subjects.mean(decisions).tolist(), "variables": names}
 
     def by_sample(self) -> dict[str, Any]:
-        """What sample-wise folds, which have subjects on both sides, would claim."""
+        """Score with sample-wise folds, which have subjects in training and test."""
         if np.bincount(self.table.subjects).max() < 2:
             return {}
         splits = self._split(self.table, "sample", len(self.splits))
         return _score_samples(self._decide(self.table, splits), self.table)
 
     def before(self) -> dict[str, Any]:
-        """What selecting features on all subjects, before splitting, would claim."""
+        """Score with features selected on all subjects, before splitting."""
         setting = self.method.settings[self.method.default_setting]
         ranking = rank_whole(self.method, setting, self.table)
         if "rank" not in ranking:
@@ -322,7 +322,7 @@ class _Parts:
         return _score_samples(self._decide(self.table, self.splits, ranks), self.table)
 
     def shuffled(self) -> dict[str, Any]:
-        """AUC by subject with labels permuted between subjects: one half, or something leaks.
+        """Score with labels permuted between subjects: an AUC above chance shows a leak.
 
         With folds by site they are permuted within sites: each keeps its share of the classes.
         """
@@ -337,7 +337,7 @@ class _Parts:
         return {"auc": aucs}
 
     def names(self) -> dict[str, Any]:
-        """Subjects under two names, and rows that come twice."""
+        """Find subjects under two names, and rows that occur twice."""
         return {"two_names": two_names(self.table), "repeated": repeated_rows(self.table)}
 
     def _decide(
@@ -424,7 +424,7 @@ def two_names(table: TableArrays) -> dict[str, Any]:
 
 
 def _whitened(X: Floats) -> Floats:
-    """Clipped, and on their main directions at equal size: many features say the same."""
+    """Clip samples and whiten them by their main components: many features are redundant."""
     X = np.clip(X, -4, 4)
     left, sizes, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
     used = np.cumsum(sizes**2) <= 0.95 * (sizes**2).sum()

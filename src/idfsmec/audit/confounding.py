@@ -1,9 +1,9 @@
-"""Confounding: acquisition variables against the diagnosis, and the EEG without their help.
+"""Confounding: acquisition variables against the diagnosis, and the EEG adjusted for them.
 
 The unit is a subject within a label. Each variable is tested alone, by the largest distance of an
 AUC from one half over its columns and the classes, with labels permuted; all together by a
-logistic regression with subjects held out, likewise. What the EEG has left is asked among pairs
-of subjects whose acquisition matches, and with the variables regressed out of its features.
+logistic regression with subjects held out, likewise. The EEG is then scored among pairs of
+subjects whose acquisition matches, and with the variables regressed out of its features.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def judge_alone(
     n_permutations: int = N_PERMUTATIONS,
     seed: int = 0,
 ) -> list[dict[str, Any]]:
-    """Test every variable alone: its AUC from one half on with interval, and a two-sided p.
+    """Test every variable alone: AUC oriented to at least 0.5, CI and two-sided p.
 
     ``class`` and ``higher`` say in which class it is higher or lower, ``level`` what of a text.
     """
@@ -192,7 +192,7 @@ def auc_of_subjects(decisions: Floats, y: Codes, n_looks: int = 1) -> dict[str, 
 
 
 def boosting_decisions(values: Floats, y: Codes, fold_of: Codes, n_classes: int) -> Floats:
-    """Log odds by gradient boosting of small trees: also what no straight line separates."""
+    """Return log odds by gradient boosting of small trees, for non-linear differences."""
     probabilities = np.full((y.size, n_classes), 1e-6)
     for fold in np.unique(fold_of):
         train, test = fold_of != fold, fold_of == fold
@@ -333,7 +333,7 @@ def auc_in_strata(eeg: Floats, levels: Sequence[str], y: Codes) -> list[dict[str
 def residuals(
     X: Floats, nuisance: Floats, subjects: Subjects, train: Codes | NDArray[np.bool_]
 ) -> Floats:
-    """Take out of every column what a linear model of the nuisance variables predicts.
+    """Regress the nuisance variables out of every column.
 
     The model is fitted to the means of the subjects trained on, as far as they have the column,
     and its slopes are shrunk by how sure they are: by 1 - 1/F, and not below nothing. Slopes that

@@ -1,4 +1,4 @@
-"""Acquisition variables: what is known of how each subject was recorded.
+"""Acquisition variables: how each subject was recorded.
 
 They come from the acquisition facts of the recordings, the manifest, and the table itself. Age,
 sex and the like are among them: groups may differ in these, too.
@@ -40,7 +40,7 @@ _DEVICE = {
 _HEADER = {
     "months": "months since the study's first recording",
     "other_condition": "header that names another condition",
-    "shared_name": "header with a name of another participant's files",
+    "shared_name": "header with another participant's name",
 }
 _CONTRADICTIONS = ("other_condition", "shared_name")
 _SIGNAL = {
@@ -104,7 +104,7 @@ class Variables:
 
 
 def recording_variables(table: FeatureTable, also: Sequence[str] = ()) -> pd.DataFrame:
-    """Collect what is known of how each subject was recorded.
+    """Collect the acquisition variables of each subject.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def read_columns(path: str | PathLike[str]) -> FeatureTable:
 
 
 def encode_variables(table: FeatureTable, also: Sequence[str] = ()) -> Variables:
-    """Give the variables of a table as numbers, leaving out those that are the same for all."""
+    """Return the variables of a table as numbers, without those that are equal for all."""
     frame = recording_variables(table, also)
     encoded = {str(name): _encode(str(name), frame[name]) for name in frame}
     encoded = {name: columns for name, columns in encoded.items() if columns}
@@ -220,7 +220,7 @@ def encode_variables(table: FeatureTable, also: Sequence[str] = ()) -> Variables
 
 
 def _strata(frame: pd.DataFrame) -> dict[str, list[str]]:
-    """Give the level of each subject in what parts them into a few strata."""
+    """Return the level of each subject in variables that form a few strata."""
     strata = {}
     for name in [name for name in map(str, frame) if name.lower() in _STRATA]:
         numeric = pd.api.types.is_numeric_dtype(frame[name])
@@ -232,7 +232,7 @@ def _strata(frame: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def kind_of(name: str) -> str:
-    """Say what a variable is about; a body takes part in what is about the signal."""
+    """Return the kind of a variable; the participant's body also affects the kind signal."""
     if name in _SIGNAL or name.startswith(_REASON):
         return "signal"
     if name.lower() in _SUBJECT:
@@ -241,7 +241,7 @@ def kind_of(name: str) -> str:
 
 
 def say_variable(name: str) -> str:
-    """Give the words for a variable."""
+    """Return the label of a variable."""
     if name.startswith(_REASON):
         return f"missing channels ({name.removeprefix(_REASON).removeprefix('detected: ')})"
     return (_DEVICE | _SIGNAL | _HEADER).get(name, name)

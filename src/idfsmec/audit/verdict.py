@@ -29,10 +29,10 @@ ALPHA = 0.05
 TITLES = {
     "red": "Acquisition separates the groups as well as the EEG does",
     "amber": "Acquisition is associated with the diagnosis",
-    "green": "No known acquisition variable is associated with the diagnosis",
+    "green": "No known acquisition fact is associated with the diagnosis",
     "grey": "Confounding by acquisition cannot be assessed",
 }
-#: What stands where a verdict would.
+#: Shown in place of a verdict.
 NOT_AUDITED = {
     "level": "grey",
     "title": "Not audited",
@@ -40,13 +40,13 @@ NOT_AUDITED = {
 }
 #: What the models are called.
 MODELS = {
-    "logistic": "logistic regression on all variables",
-    "boosting": "gradient boosting on all variables",
-    "leader": "the leading variable alone",
+    "logistic": "logistic regression on all facts",
+    "boosting": "gradient boosting on all facts",
+    "leader": "the leading fact alone",
     "eeg": "EEG (first 20 features, untuned)",
 }
 _MISTAKES = {
-    "by_sample": "With sample-wise folds, which have participants on both sides",
+    "by_sample": "With sample-wise folds (participants in training and test)",
     "before": "With features selected before splitting",
 }
 _COLUMNS = ["variable", "kind", "level", "class", "higher", "auc", "low", "high", "p", "p_holm"]
@@ -60,13 +60,13 @@ class Audit:
     ----------
     level : {"red", "amber", "green", "grey"}
         The verdict: acquisition separates the groups as well as the EEG; it is associated with
-        the diagnosis but the EEG does better; no known acquisition variable is associated with
+        the diagnosis but the EEG does better; no known acquisition fact is associated with
         the diagnosis; cannot be assessed.
     classes : list of str
     n_subjects : list of int
         Subjects of each class.
     variables : DataFrame
-        One row for each acquisition variable, the smallest p first: ``variable``, ``kind``,
+        One row for each acquisition fact, the smallest p first: ``variable``, ``kind``,
         ``level``, ``class``, ``higher``, ``auc`` (oriented to at least 0.5), its 95 % CI
         ``low`` and ``high``, ``p`` (by permutation), ``p_holm``.
     models : dict
@@ -146,19 +146,19 @@ class Audit:
 
 
 def verdict_path(path: Path) -> Path:
-    """Name the file beside a table that keeps the verdicts of its audits."""
+    """Return the path of the file that stores the verdicts of a table's audits."""
     return path.with_name(path.name + ".audit.json")
 
 
 def keep_verdict(path: Path, table: FeatureTable, audit: Audit) -> Path:
-    """Keep a verdict beside the file of a table, for this content of it."""
+    """Store a verdict in a file beside the table, for its present content."""
     kept = _kept_verdicts(path)
     write_json(verdict_path(path), kept | {table_digest(table): audit.verdict})
     return verdict_path(path)
 
 
 def kept_verdict(path: Path, table: FeatureTable) -> dict[str, str]:
-    """Return the verdict that is kept for this content of a table; empty where there is none."""
+    """Return the stored verdict for this content of a table; empty where there is none."""
     return dict(_kept_verdicts(path).get(table_digest(table), {}))
 
 
@@ -320,7 +320,7 @@ def _verdict_sentences(audit: Audit) -> list[str]:
             f"There are {sum(audit.n_subjects)} participants "
             f"({count_classes(audit.n_subjects, audit)}). After {len(audit.variables)} tests no "
             "difference can be significant with so few.",
-            "The numbers below are a description.",
+            "The numbers below only describe them.",
         ]
     if audit.level == "grey":
         return [
@@ -331,7 +331,7 @@ def _verdict_sentences(audit: Audit) -> list[str]:
         ]
     if audit.level == "green":
         return [
-            f"None of {len(audit.variables)} acquisition variables is significantly associated "
+            f"None of {len(audit.variables)} acquisition facts is significantly associated "
             "with the diagnosis, alone or together.",
             "Facts that are not in the table were not tested.",
         ]
@@ -354,7 +354,7 @@ def _verdict_sentences(audit: Audit) -> list[str]:
         ends = f"{low:.2f} to {high:.2f}".replace("-", "−")
         sentences.append(f"95 % CI of the difference, EEG minus acquisition: {ends}.")
     if audit.level == "amber":
-        return [*sentences, f"The EEG separates them better. Associated variables: {names}."]
+        return [*sentences, f"The EEG separates them better. Associated facts: {names}."]
     kinds = {kind_of(name) for name in audit.suspects}
     blame = f"The difference may come from the amplifier, not the illness ({names})."
     if kinds == {"subject"}:
@@ -401,7 +401,7 @@ def _say_row(row: Mapping[Any, Any], classes: Sequence[str]) -> str:
 
 
 def describe_variable(row: Mapping[Any, Any], classes: Sequence[str]) -> tuple[str, str]:
-    """Return the words for a row of an audit's variables, and in which class it is higher."""
+    """Return the label of a row of an audit's variables, and in which class it is higher."""
     name, words = say_variable(row["variable"]), ("higher", "lower")
     if row["level"]:
         name, words = f"{name} ({row['level']})", ("more often", "less often")
@@ -472,7 +472,7 @@ def say_leaks(audit: Audit) -> list[str]:
         mean = sum(shuffled["auc"]) / len(shuffled["auc"])
         leak = mean > shuffled["high"]
         lines.append(
-            f"Permuted labels give AUC {mean:.2f}, {'above' if leak else 'within'} the 95 % range "
+            f"Permuted labels give AUC {mean:.2f}, {'above' if leak else 'within'} the 95 % band "
             f"of chance ({shuffled['low']:.2f} to {shuffled['high']:.2f})"
             f"{': there is a leak' if leak else ''}."
         )
@@ -487,11 +487,11 @@ def _say_repeats(leaks: Mapping[str, Any]) -> list[str]:
     elif names and names["pairs"]:
         pairs = listing([f"{a} and {b}" for a, b, *_ in names["pairs"]])
         lines = [
-            f"Samples of {pairs} are as close to each other as to their own. If they are the same "
-            "participant, give them one name."
+            f"Samples of {pairs} are as similar as those of one participant. If they are the "
+            "same participant, give them one name."
         ]
     elif names:
-        lines = ["No two participants look like the same participant under two names."]
+        lines = ["No participant seems to occur under two names."]
     if rows and rows["n_across"]:
         pairs = listing([f"{a} and {b}" for a, b in rows["pairs"]])
         lines.append(f"{rows['n_across']} rows occur again under another name ({pairs}).")
@@ -507,7 +507,7 @@ def _say_repeats(leaks: Mapping[str, Any]) -> list[str]:
 
 
 def count_classes(counts: Sequence[int], audit: Audit) -> str:
-    """Write the numbers of subjects of each class."""
+    """Return the number of subjects of each class as text."""
     return listing([f"{n} {name}" for n, name in zip(counts, audit.classes, strict=True)])
 
 

@@ -56,7 +56,7 @@ class CommandGroup(TyperGroup):
         return [name for name in idfsmec.cli.__all__ if name in self.commands]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take the global options from wherever they stand."""
+        """Take the global options from any position."""
         end = args.index("--") if "--" in args else len(args)
         given = {GLOBAL[word] for word in args[:end] if word in GLOBAL}
         state.debug, state.quiet = "debug" in given, "quiet" in given
@@ -197,7 +197,7 @@ def _print_failure(error: Exception) -> None:
 
 
 def _lacks_files(error: BaseException | None) -> bool:
-    """Whether an error, or one that it came from, is that no file can be opened any more."""
+    """Return whether an error, or its cause, is that no more files can be opened."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             return True
@@ -206,7 +206,7 @@ def _lacks_files(error: BaseException | None) -> bool:
 
 
 def in_options(error: BaseException) -> str:
-    """Return the message of an error, with the option in place of the argument it names.
+    """Return the message of an error, with options in place of argument names.
 
     Examples
     --------
@@ -273,7 +273,7 @@ def stopping_on_signals() -> Iterator[None]:
 
 @contextmanager
 def _ending_if_unheard(numbers: list[int], heard: threading.Event) -> Iterator[None]:
-    """End this process if Python does not hear a signal: a thread of its own waits for them.
+    """End this process if Python does not handle a signal: a separate thread waits for it.
 
     The system writes a signal's number into a pipe at once; Python's handler comes later.
     """
@@ -317,7 +317,7 @@ def open_streams() -> None:
 
 
 def spare_address_space() -> None:
-    """Have libraries start no threads of their own where address space is short (``ulimit -v``).
+    """Let libraries start no threads where address space is short (``ulimit -v``).
 
     OpenBLAS sends itself SIGINT when it cannot start its threads. Comes before numpy is imported.
     """

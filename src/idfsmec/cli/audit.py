@@ -35,8 +35,7 @@ def audit(
 
     For example::
 
-        idfsmec audit table.parquet
-        idfsmec audit table.parquet --out audit --also medication --jobs 2
+        idfsmec audit table.parquet --also medication --jobs 2
         idfsmec audit table.parquet --folds site --condition eyes-closed
         idfsmec audit embeddings.parquet
 

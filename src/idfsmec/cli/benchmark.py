@@ -53,7 +53,6 @@ def benchmark(
 
     For example::
 
-        idfsmec benchmark table.parquet
         idfsmec benchmark table.parquet --out results --rates 0.1,0.3 --repeats 3
         idfsmec benchmark a.csv b.csv --methods "IDFS-MEC,ANOVA F" --k 10,50
         idfsmec benchmark table.parquet --experiment accuracy,imputation

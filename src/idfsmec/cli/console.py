@@ -45,7 +45,7 @@ _CONTROLS = {
 
 
 class _Stream:
-    """Standard output or error as it is now; when its reader is gone, the work goes on.
+    """The present standard output or error; the work continues if its reader has gone.
 
     A reader like ``head`` closes the pipe early, a terminal may be gone, and a program may be
     started without: what was computed must not be lost for that.
@@ -93,7 +93,7 @@ def console(stream: str = "stdout") -> Console:
 
 
 def flush_output() -> None:
-    """Write what is left of standard output; if that fails, it goes nowhere."""
+    """Flush standard output; if that fails, the rest is discarded."""
     _Stream("stdout").flush()
 
 
@@ -153,13 +153,13 @@ def print_verdict(name: object, verdict: Mapping[str, str]) -> None:
 
 
 def remark(text: str, style: str = "") -> None:
-    """Print a text beside the results, broken between words."""
+    """Print a text on standard error, broken between words."""
     errors = console("stderr")
     errors.print(plain(_wrap(text, errors.width), style), soft_wrap=True)
 
 
 def print_error(text: str) -> None:
-    """Print what went wrong, in one sentence."""
+    """Print an error in one sentence."""
     try:
         remark(f"error: {text}", "red")
     except MemoryError:
@@ -167,14 +167,14 @@ def print_error(text: str) -> None:
 
 
 def print_plainly(text: str) -> None:
-    """Print an error at once: in a way that needs no memory, and from any thread."""
+    """Print an error at once, without allocating memory, from any thread."""
     with suppress(OSError):
         os.write(2, f"error: {text.translate(_CONTROLS)}\n".encode(errors="replace"))
 
 
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """Print what is warned about inside the block when it ends, each text once."""
+    """Print the warnings of a block when it ends, each text once."""
     with collect_warnings() as caught:
         try:
             yield

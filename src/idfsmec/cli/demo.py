@@ -36,7 +36,7 @@ FULL = Size(40, 60.0, (0.1, 0.3, 0.5), 5, (5, 10, 20, 50, 100), ("IDFS-MEC", *BA
 QUICK = Size(16, 40.0, (0.1, 0.5), 4, (5, 20, 50), ("IDFS-MEC", "mRMR", "ANOVA F", "random"))
 
 
-@command(quick="Use a smaller cohort; takes about half a minute.")
+@command(quick="Use a smaller cohort; takes about a minute.")
 def demo(out: AnyPath = Path("idfsmec-demo"), quick: bool = False, force: bool = False) -> Path:
     """Simulate a cohort, find detached electrodes, compare methods and write a report.
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     write_config="Write all settings with their descriptions to this TOML file, and exit.",
     data="Folder with your copy of a data set.",
     labels="Column of the labels (BIDS, tdbrain), or rule for them (pred-d003).",
-    condition="Keep recordings of these conditions, separated by commas; of BIDS also task-rest, "
+    condition="Keep recordings of these conditions, separated by commas; for BIDS also task-rest, "
     "acq-EC or run-1.",
-    processing="BIDS derivatives: which files to read, by their proc- or desc-. By default clean.",
+    processing="BIDS derivatives: files to read, by proc- or desc- entity. By default clean.",
     bad_channels="Bad channels are missing, or interpolated from the others by spherical splines. "
     "By default missing.",
     epoch="Length of an epoch in seconds. By default 10.",
@@ -64,7 +64,6 @@ def features(
         idfsmec features pred-d003 --data ~/ds003478 --epoch 4 --features log
         idfsmec features --write-config settings.toml
         idfsmec features study.csv --config settings.toml
-        idfsmec features /shared/study.csv --dask tcp://10.0.0.1:8786
 
     Bands, filters, line noise, reference, channels and the thresholds of the
     detection are settings of the --config file. Give the same command to resume
@@ -139,5 +138,5 @@ def _print_extraction(extraction: Extraction, output: Path) -> None:
     if extraction.incomplete:
         print_error(
             f"{len(extraction.skipped)} recordings have no row in the table, because no epoch has "
-            "any channel left; if that is as it should be, say --on-error skip"
+            "any channel left; if this is expected, give --on-error skip"
         )

@@ -40,23 +40,23 @@ ProtocolName = Literal["honest", "paper"]
 SHARED = {
     "out": "Folder for the results.",
     "force": "Replace existing files.",
-    "jobs": "Number of processes; -1: all cores. Results do not depend on it.",
+    "jobs": "Number of processes; -1: all cores.",
     "dask": "Address of a Dask scheduler, in place of --jobs.",
     "on_error": "Stop at a recording that fails, or skip it.",
-    "methods": 'Names, such as "IDFS-MEC,mRMR,ANOVA F". By default all that are not slow.',
+    "methods": 'Names, such as "IDFS-MEC,mRMR,ANOVA F". By default all but slow ones.',
     "imputer": "Imputer of all methods: mean, neighbours, factors or indicators.",
     "classifier": "Classifier of all methods: svm, ridge, idfsmec or boosting.",
     "protocol": "honest: subject-wise folds, missing channels in all samples, nested tuning. "
     "paper: sample-wise folds, missing channels for the selector only, best setting on the test "
     "folds.",
     "folds": "Number of subject-wise folds; or site: leave out one site at a time.",
-    "harmonize": "Bring sites to one location and scale, as ComBat does, learned in training "
-    "folds from all samples, or from one class, such as HC.",
+    "harmonize": "Bring sites to one location and scale, as ComBat does. Learned in training "
+    "folds, from all samples or from one class, such as HC.",
     "electrodes": "Number of electrodes to use: those with the largest channel weights.",
-    "prevalence": "How frequent the second class is where the model is to be used, such as 0.1, "
-    "for predictive values and decision curve. By default as in the table.",
+    "prevalence": "Prevalence of the second class where the model will be used, such as 0.1, for "
+    "predictive values and decision curve. By default as in the table.",
     "repeats": "Number of repeats with new fold assignments.",
-    "resamples": "Random halves of the participants that measure stability: even, such as 100.",
+    "resamples": "Number of random halves of the participants for stability: even, such as 100.",
 }
 _METAVARS = {"folds": "NUMBER|site", "harmonize": "all|CLASS"}
 _SHORT = {"out": "-o", "output": "-o", "jobs": "-j"}
@@ -95,7 +95,7 @@ def complete(name: str, incomplete: str) -> list[str]:
 
 
 def option(name: str, text: str = "") -> Any:
-    """Return what Typer wants to know of an option."""
+    """Return the Typer declaration of an option."""
     return typer.Option(
         *filter(None, [f"--{name.replace('_', '-')}", _SHORT.get(name)]),
         metavar=_METAVARS.get(name),
@@ -107,7 +107,7 @@ def option(name: str, text: str = "") -> Any:
 
 
 def argument(metavar: str, text: str, name: str = "") -> Any:
-    """Return what Typer wants to know of an argument; before a letter the shell offers files."""
+    """Return the Typer declaration of an argument; without a letter the shell completes files."""
 
     def names(incomplete: str) -> list[str]:
         return complete(name, incomplete) if incomplete else []
@@ -116,7 +116,7 @@ def argument(metavar: str, text: str, name: str = "") -> Any:
     return typer.Argument(metavar=metavar, help=text, show_default=False, autocompletion=shown)
 
 
-CONDITION = "Take the samples of these conditions together, separated by commas. By default all."
+CONDITION = "Conditions whose samples are used, separated by commas. By default all."
 TABLE = argument("TABLE", "Feature table: .parquet, .csv or .csv.gz.")
 
 
@@ -140,7 +140,7 @@ def split_names(text: Any) -> list[str] | None:
 
 
 def parse_folds(folds: str | int | None) -> dict[str, Any]:
-    """Return the arguments ``folds`` or ``n_splits`` that an option means.
+    """Return the argument ``folds`` or ``n_splits`` for an option.
 
     Examples
     --------
@@ -155,12 +155,12 @@ def parse_folds(folds: str | int | None) -> dict[str, Any]:
 
 
 def parse_harmonize(harmonize: str | bool | None) -> bool | str:
-    """Return the argument ``harmonize`` that an option means: all is True, a class its name."""
+    """Return the argument ``harmonize`` for an option: all is True, a class its name."""
     return harmonize in ("all", True) or harmonize or False
 
 
 def check_numbers(*, repeats: int = 1, resamples: int = 0) -> None:
-    """Refuse to draw no folds, and halves without a pair."""
+    """Refuse fewer than one repeat and an odd number of halves."""
     if repeats < 1:
         raise InputError(f"--repeats {repeats}: give at least 1")
     if resamples < 0 or resamples % 2:
@@ -168,7 +168,7 @@ def check_numbers(*, repeats: int = 1, resamples: int = 0) -> None:
 
 
 def check_output(path: AnyPath, ending: str, force: bool, inputs: Sequence[Path] = ()) -> Path:
-    """Refuse, before the work is done, a file that could not or should not be written after it."""
+    """Refuse, before any work, an output file that cannot or should not be written."""
     from idfsmec._files import check_writable
 
     path = Path(path)
@@ -184,14 +184,14 @@ def check_output(path: AnyPath, ending: str, force: bool, inputs: Sequence[Path]
 
 
 def refuse_inputs(path: Path, inputs: Sequence[Path]) -> None:
-    """Refuse to replace what is read, also by a link or another spelling of its path."""
+    """Refuse an output that is an input, also by a link or another spelling of its path."""
     for given in inputs:
         if path.exists() and given.exists() and path.samefile(given):
             raise InputError(f"{path} is an input, and would be replaced; give another name.")
 
 
 def check_folder(out: Path, force: bool, inputs: Sequence[Path] = ()) -> None:
-    """Refuse a folder that cannot be written, or with files that we have not written."""
+    """Refuse a folder that cannot be written, or that has files of other programs."""
     from idfsmec._files import check_writable
 
     check_writable(out)
@@ -214,22 +214,21 @@ def check_cluster(address: str | None) -> None:
     host = (address or "").removeprefix("tcp://")
     if host and not host.startswith(("tls://", "localhost", "127.", "[::1]", "inproc://")):
         remark(
-            f"warning: {address} has neither encryption nor authentication: whoever reaches it "
+            f"warning: {address} has neither encryption nor authentication: anyone who reaches it "
             "can read the tables and run programs there. Use tls:// outside of a trusted network",
             "yellow",
         )
 
 
 def take_condition(table: FeatureTable, condition: Any, name: object) -> FeatureTable:
-    """Keep the samples of conditions; say so where several are pooled without being asked for."""
+    """Keep the samples of conditions; warn where several are pooled by default."""
     if wanted := split_names(condition):
         with naming(str(name)):
             return table.select_conditions(wanted)
     if len(table.conditions) > 1:
         remark(
-            f"{name}: samples of several conditions are taken together "
-            f"({', '.join(table.conditions)}); --condition {table.conditions[0]} takes those of "
-            "one",
+            f"{name}: samples of several conditions are pooled ({', '.join(table.conditions)}); "
+            f"--condition {table.conditions[0]} uses one of them",
             "yellow",
         )
     return table
@@ -237,7 +236,7 @@ def take_condition(table: FeatureTable, condition: Any, name: object) -> Feature
 
 @contextmanager
 def naming(name: AnyPath) -> Iterator[None]:
-    """Name the file in what is wrong with its content."""
+    """Name the file in errors about its content."""
     try:
         yield
     except ValueError as error:

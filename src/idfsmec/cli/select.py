@@ -106,26 +106,26 @@ def select(
 
 
 def _has_sums(given: Sequence[Path]) -> bool:
-    """Return whether sites are summed up: there is a summary, or a folder of files."""
+    """Return whether any input is a summary or a folder of Parquet files."""
     return any(path.is_dir() or path.suffix.lower() == ".summary" for path in given)
 
 
 def _check_options(
     given: Sequence[Path], k: int | None, harmonize: bool | str, needs_rows: dict[str, Any]
 ) -> None:
-    """Refuse options that do not go with each other or with what is given."""
+    """Refuse options that cannot be combined, or do not suit the inputs."""
     if k is not None and k < 1:
         raise InputError(f"--k must be at least 1, got {k}.")
     if needs_rows["electrodes"] is not None and needs_rows["resamples"]:
         raise InputError(
-            "--electrodes are chosen by all participants, and --resamples halves them: leave one "
-            "out. idfsmec benchmark --experiment electrodes says how often folds choose each "
-            "electrode."
+            "--electrodes and --resamples cannot be combined: electrodes are chosen from all "
+            "participants. idfsmec benchmark --experiment electrodes reports how often folds "
+            "choose each electrode."
         )
     if harmonize and needs_rows["tune"]:
         raise InputError(
-            "--tune holds participants out, and --harmonize learns from all: idfsmec benchmark "
-            "and train harmonize inside their folds."
+            "--tune and --harmonize cannot be combined: sites are harmonized from all "
+            "participants. idfsmec benchmark and train harmonize inside their folds."
         )
     if not _has_sums(given):
         return
@@ -172,7 +172,7 @@ def _tune(table: FeatureTable, k: int | None) -> IDFSMEC:
         tuned = IDFSMECCV(imputer=ChannelImputer(), progress=progress, **numbers).fit(table)
     best = ", ".join(f"{name} = {value}" for name, value in tuned.best_params_.items())
     say(
-        f"Inner folds chose {best} (log loss by participant {-tuned.best_score_:.3f}; "
+        f"Inner folds chose {best} (log loss per participant {-tuned.best_score_:.3f}; "
         "optimistic, because it is the best of the grid)."
     )
     return tuned.selector_
@@ -260,7 +260,7 @@ def _print_stability(stability: StabilitySelector, n_features: int) -> None:
     n_halves, agreement = len(stability.selections_), stability.stability_
     say(
         f"Halves: {int(stability.selections_[0].sum())} of {n_features} features were selected on "
-        f"each of {n_halves} random halves of the participants, whatever --k is. "
+        f"each of {n_halves} random halves of the participants; --k does not change this number. "
         f"Stable features, selected on at least {100 * stability.threshold_:.0f} % of the "
         f"halves: {int(stability.support_.sum())}; at most "
         f"{stability.max_false:g} is expected by chance. Stability {agreement.value:.2f} "

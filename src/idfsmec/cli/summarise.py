@@ -1,4 +1,4 @@
-"""``idfsmec summarise``: what a site releases in place of its table."""
+"""``idfsmec summarise``: the sums that a site releases instead of its table."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     output="Where to write the summary, a .summary file.",
     min_subjects="Sums over fewer participants of a class in a fold are suppressed.",
     labels=typer.Option(
-        help="Labels of the whole study, separated by commas, where this table lacks some."
+        help="All labels of the study, separated by commas, if this table lacks some."
     ),
     site="Name of the site; it is released.",
-    study_key="File with the secret of the study, the same at all sites, that assigns "
+    study_key="Secret key of the study, a file that is the same at all sites and assigns "
     "participants to folds. Created if missing. By default idfsmec-study.key beside the output.",
     without_ledger="Do not compare with earlier releases, and keep no record of this one.",
-    describe="Print all of the summary in one table.",
+    describe="Print the whole content of the summary.",
 )
 def summarise(
     table: AnyPath,
@@ -72,12 +72,12 @@ def summarise(
     if ledger is None:
         remark(
             "warning: without a ledger this release is not compared with earlier ones. If two "
-            "releases differ by one participant, the values of that participant follow from them.",
+            "releases differ by one participant, they reveal the values of that participant.",
             "yellow",
         )
     key_file = path.parent / "idfsmec-study.key" if study_key is None else Path(study_key)
     if not key_file.exists():
-        say("Created the study key. Send it to the other sites in private:", key_file)
+        say("Created the study key. Send it to the other sites by a private channel:", key_file)
     key = read_study_key(key_file)
     with warnings_as_lines(), shown("summing up"):
         summary = sum_up(

@@ -34,19 +34,18 @@ def train(
     jobs: int = 1,
     force: bool = False,
 ) -> Model:
-    """Fit a model to all participants of a table and measure it on participants held out.
+    """Fit a model to all participants of a table and measure it on held-out participants.
 
     For example::
 
         idfsmec train table.parquet -o model.skops
-        idfsmec train table.parquet -o model.skops --repeats 10 --jobs 2
         idfsmec train table.parquet -o model.skops --method mRMR
         idfsmec train table.parquet -o model.skops --electrodes 8
         idfsmec train table.parquet -o model.skops --folds site --harmonize all
 
     The model is IDFSMECClassifier, which accepts missing channels, or a method
     by its name. The model card, model.md and model.html, is written beside the
-    file. Both have the verdict of idfsmec audit, which is run unless it was kept
+    file. Both have the verdict of idfsmec audit; the audit is run if none is stored
     beside the table. By default 5 folds. For research; not a medical device.
     """
     from idfsmec._parallel import count_jobs
@@ -106,4 +105,4 @@ def _print_performance(model: Model) -> None:
     names = {"name": "score", "value": "value", "ci": "95 % CI", "chance": "chance (95 %)"}
     cells = pd.DataFrame(metric_rows(model))[list(names)].rename(columns=names)
     red = "; acquisition does as well" if model.audit["level"] == "red" else ""
-    show_frame(f"Performance on participants held out{red}", cells)
+    show_frame(f"Performance on held-out participants{red}", cells)

@@ -1,4 +1,4 @@
-"""What a clinic reads of subjects held out, for the card of a model and for a benchmark alike."""
+"""Clinical scores of held-out subjects, for model cards and benchmarks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 
 
 def check_prevalence(prevalence: float | None) -> None:
-    """Refuse what is no share."""
+    """Refuse a prevalence outside of 0 to 1."""
     if prevalence is not None and not 0 < prevalence < 1:
         raise InputError(
             f"prevalence is {prevalence}: give a share above 0 and below 1", argument="prevalence"
@@ -57,7 +57,7 @@ def summarise_clinical(
     groups: Mapping[str, Sequence[str]],
     prevalence: float | None,
 ) -> dict[str, Any]:
-    """Return what a clinic asks about predictions of the second of two classes, ``label``.
+    """Return sensitivity, specificity, predictive values and decision curve of ``label``.
 
     Probabilities are those of subjects held out, for a class as frequent as ``prior``; the
     prevalence is by default that among them.
@@ -86,7 +86,7 @@ def summarise_clinical(
 def clinical_scores(
     results: Results, table: str | None = None, method: str | None = None
 ) -> dict[str, Any] | None:
-    """Return what a clinic reads of a benchmark, at the lowest missing rate that was run.
+    """Return the clinical scores of a benchmark, at its lowest missing rate.
 
     Subjects are pooled over folds; their probabilities are means over repeats, each calibrated by
     the other subjects, as in the card of :func:`train_model`.

@@ -133,7 +133,7 @@ class Protocol:
         return {key: value for key, value in asdict(self).items() if key not in grid}
 
     def with_changes(self, **changes: Any) -> Protocol:
-        """Return a protocol that differs in the options named; None leaves one as it is."""
+        """Return a protocol with changed options; None keeps an option."""
         known = {field.name for field in fields(self)}
         if unknown := set(changes) - known:
             raise InputError(
@@ -144,7 +144,7 @@ class Protocol:
 
 
 def protocol_from(given: Protocol | Mapping[str, Any] | None, usual: Protocol) -> Protocol:
-    """Return a protocol as it is, or the usual one with the options that a mapping changes."""
+    """Return a protocol, or the default one with the options of a mapping."""
     return given if isinstance(given, Protocol) else usual.with_changes(**(given or {}))
 
 
@@ -225,7 +225,7 @@ def most_splits(y: ArrayLike, units: ArrayLike) -> int:
 
 
 def _split_sites(labels: NDArray, groups: NDArray, sites: ArrayLike | None) -> list[Fold]:
-    """Hold out each site once; refuse what cannot be judged so, with what to do instead."""
+    """Hold out each site once; refuse sites that cannot be scored, with a remedy."""
     if sites is None:
         raise InputError(
             "folds by site need sites, and the table has no column 'site'; name the hospital of "
@@ -242,8 +242,8 @@ def _split_sites(labels: NDArray, groups: NDArray, sites: ArrayLike | None) -> l
         here = where == name
         if (present := np.unique(labels[here])).size == 1:
             raise InputError(
-                f"site {name} has the class {present[0]} alone: nothing can be judged there; "
-                "leave the site out, or use folds by participant"
+                f"site {name} has the class {present[0]} alone, so no score can be computed "
+                "there; leave the site out, or use folds by participant"
             )
         if (alone := np.setdiff1d(labels, labels[~here])).size:
             raise InputError(
@@ -253,8 +253,8 @@ def _split_sites(labels: NDArray, groups: NDArray, sites: ArrayLike | None) -> l
         if (both := np.intersect1d(groups[here], groups[~here])).size:
             raise InputError(
                 f"participant {both[0]} was at site {name} and at another: folds by site would "
-                "have them on both sides; give each participant one site, or use folds by "
-                "participant"
+                "have the participant in training and test; give each participant one site, or "
+                "use folds by participant"
             )
     return [_hold_out(where, name) for name in names]
 

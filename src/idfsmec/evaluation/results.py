@@ -1,4 +1,4 @@
-"""Results: what an evaluation has left in its store, read back as tidy tables and exported."""
+"""Results of an evaluation: read from its store as tidy tables, and exported."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def _selections(planned: Sequence[Planned], chosen: np.ndarray) -> pd.DataFrame:
 
 
 def _held_out(planned: Sequence[Planned], protocols: dict[str, Any]) -> pd.DataFrame:
-    """Subjects held out in the main experiment; not where a subject is on both sides of a fold."""
+    """Return held-out subjects of the main experiment; none with sample-wise folds."""
     run = protocols.get("accuracy", {"folds": "sample"})
     rows: list[tuple[Any, ...]] = []
     for done in planned if run["folds"] != "sample" else ():

@@ -38,7 +38,7 @@ def _checksum(values: Sequence[Any]) -> str:
 
 @dataclass(frozen=True)
 class StoredTable:
-    """What a store knows of a table; the digest says which table of that name it is."""
+    """A table in a store; the digest identifies its content."""
 
     name: str
     digest: str
@@ -49,7 +49,7 @@ class StoredTable:
 
 @dataclass
 class TaskResult:
-    """What a task gives: a row per k (and setting), its order of features, timings apart.
+    """Result of a task: a row per k (and setting), the order of features, and timings.
 
     ``rankings`` holds column indices, best first, cut at the largest k; a row's ``order`` says
     which of them it is scored with. ``found`` is what tasks without scores give, and of those with
@@ -76,7 +76,7 @@ class Planned:
 
 
 class Store:
-    """Results of tasks, kept through anything that may end a run.
+    """Results of tasks in a file that survives interruptions of a run.
 
     A task is either in ``done`` with all its rows or it is not; what a killed process had in
     hand is simply not there. Failures are kept apart and never count as done.
@@ -225,7 +225,7 @@ class Store:
         }
 
     def set_plan(self, experiment: str, tasks: Sequence[Task], *, keep: bool = False) -> None:
-        """Say which tasks an experiment consists of now; results of others stay in the store.
+        """Set the tasks of an experiment; results of other tasks stay in the store.
 
         With ``keep``, tasks of tables that none of these is about stay in the plan.
         """
@@ -304,8 +304,8 @@ class Store:
         """All or nothing, also when the process dies in between."""
         if not (self.path.exists() and os.path.samestat(self.path.stat(), self._file)):
             raise OSError(
-                f"{self.path}: deleted or moved during the run, with all that was finished; give "
-                "the same command to begin anew"
+                f"{self.path}: deleted or moved during the run, with all finished tasks; give "
+                "the same command to start again"
             )
         with naming_disk(self.path):
             self._db.execute("BEGIN IMMEDIATE")

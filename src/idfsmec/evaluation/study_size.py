@@ -76,7 +76,7 @@ def electrodes(
     protocol: Protocol | Mapping[str, Any] | None = None,
     **how: Any,
 ) -> Results:
-    """Measure how few electrodes do as well as all of them.
+    """Measure how few electrodes are as good as all of them.
 
     Tables are taken as they were recorded: no channel is removed from samples, so ``rates``,
     ``patterns`` and ``tuning`` of the protocol do not apply. Folds are by subject, or by site.
@@ -256,7 +256,7 @@ class ElectrodeCurve:
 
 
 def electrode_curve(results: Results, table: str | None = None) -> ElectrodeCurve:
-    """Summarise how few electrodes do as well as all of them.
+    """Summarise how few electrodes are as good as all of them.
 
     Numbers are tested from the largest to the smallest, and the first one whose CI of the loss
     exceeds the margin ends the search. Testing in a fixed order needs no correction: the chance of
@@ -501,7 +501,7 @@ class ParticipantCurve:
         if not whole["low"] > 0.5:
             return (
                 f"With {every} training participants the AUC is not above chance ({auc}), so the "
-                "number of participants cannot be judged."
+                "number of participants cannot be decided."
             )
         answers = {
             True: "The AUC still rises with the number of participants",

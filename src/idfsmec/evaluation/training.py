@@ -1,4 +1,4 @@
-"""Training: a model of a table, and how well it does on subjects it has not seen."""
+"""Train a model on a table, and measure it on held-out subjects."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def train_model(
     audit: Mapping[str, str] | None = None,
     progress: Listener | None = None,
 ) -> Model:
-    """Fit a classifier to all subjects of a table, and measure it on subjects held out.
+    """Fit a classifier to all subjects of a table, and measure it on held-out subjects.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def train_model(
 def _use_electrodes(
     table: FeatureTable, electrodes: int | None, harmonize: bool | str
 ) -> FeatureTable:
-    """Keep the electrodes that weigh most in a table, all of them for None."""
+    """Keep the electrodes with the largest weights in a table; None keeps all."""
     if electrodes is None:
         return table
     harmonized = harmonize_table(table, harmonize) if harmonize else table
@@ -285,7 +285,7 @@ def _leave_channels(table: FeatureTable, share: float, seed: int) -> pd.DataFram
 
 
 def _use(model: Model, table: FeatureTable) -> dict[str, Any]:
-    """Return the channels that weigh most over all subjects, and the best features."""
+    """Return the channels with the largest contributions, and the best features."""
     use: dict[str, Any] = {"channels": {}, "features": {}}
     if hasattr(model.estimator, "channel_votes"):
         X = harmonize_sites(model.harmonizer, table.X, table.sites)
@@ -315,7 +315,7 @@ class _HeldOut:
         # Means over epochs, (n_repeats, n_shares, n_subjects, n_classes).
         self.probabilities, self.y = mean_decisions(probabilities, codes, member)
         self.sites = np.asarray(table.sites).astype(str)[first] if by_site else None
-        #: What a model keeps of them, to calibrate predictions.
+        #: The data of held-out subjects that calibrate predictions.
         self.kept = {
             "true": self.y.tolist(),
             "prior": model.prior,  # how frequent the model takes classes to be
@@ -355,7 +355,7 @@ class _HeldOut:
 def _measure(
     model: Model, table: FeatureTable, held_out: _HeldOut, seed: int, prevalence: float | None
 ) -> dict[str, Any]:
-    """Return all that a model's ``performance`` says of subjects held out."""
+    """Return the ``performance`` of a model on held-out subjects."""
     y, rng = held_out.y, np.random.default_rng(derive_seed("people", seed))
     draws, once = draw_within_classes(y, _RESAMPLES, rng), np.ones((1, y.size))
 

@@ -57,7 +57,7 @@ _MOST_NAMED = 10
 _BIDS_CONDITION = ("task-", "acq-", "run-")
 _CONTRADICTIONS = {
     "other_condition": "name another condition than the manifest",
-    "shared_name": "have a name that files of another participant have",
+    "shared_name": "have a name that is in headers of another participant",
 }
 _NOTHING_LEFT = "no epoch has any channel left"
 # Warnings and limits of threads belong to a process: one recording at a time in each.
@@ -69,7 +69,7 @@ _ONE_AT_A_TIME = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True)
 class RecordingOutcome(RecordingFeatures):
-    """What became of one recording, beside the attributes of :class:`RecordingFeatures`.
+    """Outcome of one recording, in addition to the attributes of :class:`RecordingFeatures`.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class RecordingOutcome(RecordingFeatures):
     error : str
         What went wrong, if it failed.
     mendable : bool
-        Whether the user can mend it (an :class:`~idfsmec.errors.InputError`).
+        Whether the user can correct it (an :class:`~idfsmec.errors.InputError`).
     notes : tuple of str
         Advice and warnings.
     """
@@ -96,7 +96,7 @@ class RecordingOutcome(RecordingFeatures):
 
 @dataclass(frozen=True)
 class Extraction:
-    """A table and how it came about.
+    """A table with the outcome of each recording.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Extraction:
         return [outcome for outcome in self.outcomes if not outcome.n_rows]
 
     def summary(self) -> str:
-        """Say in a few lines what is in the table, what is missing and what was left out."""
+        """Summarise in a few lines what the table has, what is missing and what was left out."""
         return "\n".join([*self._about_table(), *self._about_recordings()])
 
     def _about_table(self) -> list[str]:
@@ -251,7 +251,7 @@ def extract_table(
     RecordingError
         If a recording fails and ``on_error`` is ``"raise"``.
     UnexpectedRecordingError
-        The same, where the user cannot mend it: an error in a feature, for example.
+        The same, if the input is not the cause: an error in a feature, for example.
     InputError
         If there is nothing left.
 
@@ -306,9 +306,9 @@ def extract_table(
     if failure is not None:
         kind = RecordingError if failure.mendable else UnexpectedRecordingError
         raise kind(
-            f"{failure.source}: {failure.error.rstrip('.')}. Mend or remove it, or skip such "
-            "recordings with on_error='skip'."
-            + (" What is finished is kept: run again to go on." if parts else ""),
+            f"{failure.source}: {failure.error.rstrip('.')}. Repair or remove it, or skip "
+            "recordings that fail with on_error='skip'."
+            + (" Finished recordings are kept: run again to continue." if parts else ""),
             argument="on_error",
         )
     ordered = [outcomes[index] for index in range(total)]
@@ -340,7 +340,7 @@ def extract_to_file(
     overwrite: bool = False,
     progress: Listener | None = None,
 ) -> Extraction:
-    """Turn recordings into a table file; called again after an interruption, it goes on.
+    """Turn recordings into a table file; continue after an interruption.
 
     Each finished recording is kept in a hidden folder beside the table
     (``.<name of the table>.parts``) until the table is written, whatever ends the run: an

@@ -101,8 +101,8 @@ class Feature:
             values = values[..., np.newaxis]
         if values.shape != shape:
             raise InputError(
-                f"Feature {self.name!r} returned shape {values.shape} where {shape} was due: "
-                "one value per epoch, channel and named output."
+                f"Feature {self.name!r} returned shape {values.shape} instead of {shape}: one "
+                "value per epoch, channel and named output."
             )
         return values
 
@@ -118,7 +118,7 @@ def register_feature(
     of_pairs: bool = False,
     overwrite: bool = False,
 ) -> Callable[[FeatureFunction], FeatureFunction]:
-    """Decorate a function so that it can be asked for by name.
+    """Register the decorated function as a feature of this name.
 
     Parameters
     ----------
@@ -329,10 +329,10 @@ class EpochSignal:
         start, stop = np.searchsorted(frequencies, [lower - slack, upper - slack])
         if start == stop or upper > frequencies[-1] + slack:
             raise InputError(
-                f"Band {band!r} ({lower:g}-{upper:g} Hz) has no place in the spectrum of epochs "
-                f"of {self.n_times / self.sfreq:g} s at {self.sfreq:g} Hz (bins every "
-                f"{frequencies[1]:g} Hz up to {frequencies[-1]:g} Hz): use longer epochs, "
-                "a higher sampling rate or other bands."
+                f"Band {band!r} ({lower:g}-{upper:g} Hz) has no bin in the spectrum of epochs of "
+                f"{self.n_times / self.sfreq:g} s at {self.sfreq:g} Hz (bins every "
+                f"{frequencies[1]:g} Hz up to {frequencies[-1]:g} Hz): use longer epochs, a "
+                "higher sampling rate or other bands."
             )
         return slice(int(start), int(stop))
 

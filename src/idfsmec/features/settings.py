@@ -53,7 +53,7 @@ DEFAULT_BANDS: Mapping[str, tuple[float, float]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureSettings:
-    """Settings of the way from signals to numbers, the same for every entry into the pipeline.
+    """Settings of signal processing, features and detection of missing channels.
 
     Parameters
     ----------
@@ -220,8 +220,8 @@ class FeatureSettings:
             given = {key: info["sfreq" if key == "resample" else key] for key in _INFO_KEYS}
         except KeyError as error:
             raise InputError(
-                f"The table does not say how its features were computed ({error} is missing), so "
-                "those of a recording cannot be computed alike."
+                f"The table does not state how its features were computed ({error} is missing), "
+                "so those of a recording cannot be computed in the same way."
             ) from None
         settings, wanted = cls(**given), list(dict.fromkeys(columns))
         settings = replace(settings, features=features_giving(wanted, settings))
@@ -398,7 +398,7 @@ _ALLOWED: dict[str, tuple[list[Any], str]] = {
 
 
 def _is_allowed(value: Any, kind: Any) -> bool:
-    """Tell whether a value is of a type, in an interval, passes a check, or is this very one."""
+    """Return whether a value is of a type, in an interval, passes a check, or is equal."""
     if isinstance(kind, type):
         return isinstance(value, kind)
     if hasattr(kind, "is_satisfied_by"):

@@ -75,7 +75,7 @@ def epoch_grid(n_times: int, sfreq: float, settings: FeatureSettings) -> EpochGr
     step = length - round(overlap * rate)
     if length < 2 or step < 1:
         raise InputError(
-            f"Epochs of {epoch:g} s that overlap by {overlap:g} s make no sense at {rate:g} Hz."
+            f"Epochs of {epoch:g} s that overlap by {overlap:g} s are not possible at {rate:g} Hz."
         )
     ratio = _resampling_ratio(sfreq, rate)
     available = int(n_times * ratio)
@@ -197,7 +197,9 @@ def _choose_channels(channels: Channels, wanted: str | Iterable[str], source: st
             return channels
         placed = np.isfinite(channels.positions).all(axis=1) | np.isin(names, EXTRA_NAMES)
         # A cap whose names the montage hardly knows has positions that it does not know either.
-        return channels if placed.mean() < 0.5 else channels.take(placed, "no place on the scalp")
+        return (
+            channels if placed.mean() < 0.5 else channels.take(placed, "no position on the scalp")
+        )
     listed = {name for given in wanted for name in (given, standard_name(given) or given)}
     keep = np.array(
         [not listed.isdisjoint(both) for both in zip(names, channels.file_names, strict=True)]
@@ -460,7 +462,7 @@ def _edges(signals: Signals, settings: FeatureSettings) -> tuple[float | None, f
 
 
 def describe_processing(signals: Signals, settings: FeatureSettings) -> str:
-    """Say in a few words in which form a recording came, and how it was filtered here."""
+    """Describe in a few words the kind of a recording, and how it was filtered here."""
     lower, upper = _edges(signals, settings)
     edges = "-".join("" if edge is None else f"{edge:g}" for edge in (lower, upper))
     kind = "continuous" if signals.grid is not None else "epochs"

@@ -1,4 +1,4 @@
-"""What sites share in place of rows, and tables that are read a few rows at a time.
+"""Sums that sites share instead of rows, and tables that are read a few rows at a time.
 
 :mod:`streaming` reads a table in pieces and sums it up, :mod:`release` decides what of the sums a
 site releases and remembers earlier releases, :mod:`summary` writes, reads and checks summary files

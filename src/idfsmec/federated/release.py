@@ -166,9 +166,9 @@ def summarise(
 
 
 def read_study_key(path: str | PathLike[str]) -> bytes:
-    """Read the secret of a study, or make one at first use.
+    """Read the secret key of a study, or create it at first use.
 
-    All sites of a study use the same file. Whoever has it can compute folds from names.
+    All sites of a study use the same file. Anyone who has it can compute folds from names.
 
     Examples
     --------
@@ -311,8 +311,8 @@ def _refuse_derived(channels: Sequence[str]) -> None:
             first, _, second = channel.partition(dash)
             if second and {first, second} <= known:
                 raise InputError(
-                    f"Channel {channel} is computed from {first} and {second}: its sums less "
-                    "theirs would be over the few participants who lack one of them. Leave its "
+                    f"Channel {channel} is computed from {first} and {second}: the difference of "
+                    "their sums would reveal the few participants who lack one of them. Leave its "
                     "columns out of the table that is summarised."
                 )
 
@@ -338,9 +338,9 @@ def _refuse_equal(subjects: _Subjects) -> None:
         if alike.any():
             i, j = np.argwhere(alike)[0]
             raise InputError(
-                f"Columns {names[first + i]!r} and {names[j]!r} are the same: "
-                "their sums would differ by the few participants who lack one of the channels. "
-                "Leave one of them out of the table that is summarised."
+                f"Columns {names[first + i]!r} and {names[j]!r} are the same: the difference of "
+                "their sums would reveal the few participants who lack one of the channels. Leave "
+                "one of them out of the table that is summarised."
             )
 
 
@@ -358,7 +358,7 @@ def _refuse_balanced(subjects: _Subjects) -> None:
         if means.sum(axis=1).std() <= _BALANCED * np.sqrt(means.var(axis=0).sum()):
             raise InputError(
                 f"Feature {name!r} adds up to the same over all channels, as after an average "
-                "reference: the sums over channels would show participants who lack one. Leave "
+                "reference: the sums over channels would reveal participants who lack one. Leave "
                 "its columns out of the table that is summarised."
             )
 
@@ -546,9 +546,9 @@ class Ledger:
     ) -> None:
         if release["key"] != earlier["key"] and _subjects(release) & _subjects(earlier):
             raise InputError(
-                f"{self.path}: release {number} had participants of this one with another study "
-                "key. Two fold assignments of the same participants can reveal single ones: use "
-                "the key of that release (--study-key)."
+                f"{self.path}: release {number} has participants of this one under another study "
+                "key. Two fold assignments of the same participants can reveal single "
+                "participants: use the key of that release (--study-key)."
             )
         for channel, by_class in release["cells"].items():
             before = earlier["cells"].get(channel, {})

@@ -82,8 +82,8 @@ class Source(Columns):
         for part in parts if isinstance(parts, list) else ():
             if differing := sorted(set(part) & set(names)):
                 raise InputError(
-                    f"The table is made of parts with different settings "
-                    f"({', '.join(differing)}): its features do not mean the same."
+                    "The table is made of parts with different settings "
+                    f"({', '.join(differing)}): its features are not comparable."
                 )
         return {key: self.info[key] for key in names if key in self.info}
 
@@ -126,7 +126,7 @@ def open_source(table: Any, channels: Sequence[Any] | None = None) -> Source:
 
 
 def _announce(path: Path, datasets: Sequence[ds.Dataset]) -> None:
-    """Say, before it is read, that a table is so large that it takes minutes."""
+    """Warn, before it is read, of a table that takes minutes to read."""
     n_rows = sum(dataset.count_rows() for dataset in datasets)
     minutes = n_rows * len(datasets[0].schema) * _SECONDS_PER_VALUE / 60
     if minutes >= 1:

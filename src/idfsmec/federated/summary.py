@@ -107,7 +107,7 @@ class SiteSums(Columns):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Summary:
-    """What one or several sites release in place of their rows.
+    """The sums that one or several sites release instead of rows.
 
     Made by :func:`idfsmec.summarise`; :meth:`idfsmec.IDFSMEC.fit_summaries` ranks from them. ``+``
     puts the sites of two summaries together, ``-`` takes those of one away again.
@@ -186,7 +186,7 @@ class Summary:
         return cls((_read(Path(path)),))
 
     def describe(self) -> str:
-        """Say in one table all that is in it."""
+        """Return the whole content as one table."""
         return "\n\n".join(_describe(site) for site in self.sites)
 
 
@@ -241,11 +241,11 @@ def _read(path: Path) -> SiteSums:
             f"version {FORMAT_VERSION}: upgrade idfsmec."
         )
     if _checksum(text, arrays) != checksum:
-        raise InputError(f"{path}: damaged or changed: its checksum does not fit.")
+        raise InputError(f"{path}: damaged or changed: its checksum does not match.")
     try:
         site = _unpacked(about, arrays)
     except Exception as error:
-        raise InputError(f"{path}: a summary whose parts do not fit together.") from error
+        raise InputError(f"{path}: the parts of the summary do not match.") from error
     _check_site(site, str(path))
     return site
 
@@ -329,7 +329,7 @@ def _problems(site: SiteSums) -> Iterator[tuple[Any, str]]:
 
 
 def _by_class(numbers: NDArray, labels: Sequence[Any]) -> str:
-    """Say how many subjects each class has, such as "30 HC, 28 MDD"."""
+    """Return the number of subjects of each class, such as "30 HC, 28 MDD"."""
     return ", ".join(f"{n} {label}" for n, label in zip(numbers, labels, strict=True))
 
 
@@ -385,7 +385,7 @@ class Study(Columns):
         return missingness_from_counts(self.have, self.subjects, seen, self.labels, self.channels)
 
     def contributions(self) -> list[str]:
-        """Say for each channel which sites, and how many subjects, count: one line each."""
+        """Return a line for each channel: the sites and the number of subjects that count."""
         lines = []
         for channel, have in zip(self.channels, self.have, strict=True):
             parts = [
@@ -394,7 +394,7 @@ class Study(Columns):
                 for number, site in enumerate(self.sites, 1)
                 if channel in site.channels
             ]
-            note = "; judged by its corrected training loss" * (channel in self.corrected)
+            note = "; weighted by its corrected training loss" * (channel in self.corrected)
             total = _by_class(have, self.labels)
             lines.append(f"{channel}: {total}; {'; '.join(parts) or 'no site'}{note}")
         return lines

@@ -97,7 +97,7 @@ def missingness_from_counts(
 
 
 def association_warning(frame: pd.DataFrame) -> str | None:
-    """Say which missing channels are associated with the label, in one sentence, or None."""
+    """Return a warning of missing channels that are associated with the label, or None."""
     classes = [name.removeprefix("have_") for name in frame.columns if name.startswith("have_")]
     channels = [
         f"{row['channel']}: "
@@ -108,9 +108,9 @@ def association_warning(frame: pd.DataFrame) -> str | None:
         return None
     more = f"; and {len(channels) - 5} more" if len(channels) > 5 else ""
     return (
-        "Missing channels are associated with the label: who has a channel differs between "
-        f"classes ({'; '.join(channels[:5])}{more}; exact test, corrected for all channels). "
-        "What tells the classes apart may be the recording."
+        "Missing channels are associated with the label: classes differ in how many "
+        f"participants have a channel ({'; '.join(channels[:5])}{more}; exact test, corrected "
+        "for all channels). The classes may differ by the recording, not by the EEG."
     )
 
 

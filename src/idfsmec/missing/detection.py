@@ -193,15 +193,15 @@ def detect_missing(
     high_pass: float = 1.0,
     limits: DetectionLimits | None = None,
 ) -> Detection:
-    """Find out which channel carries no EEG in which epoch of one recording.
+    """Detect which channels carry no EEG, in each epoch of one recording.
 
     Give it the signal as it was recorded: filters blur clipping and pops. Line noise is removed
-    first, potentials that are slower than ``high_pass`` do not count, and a channel is judged by
-    what is left: by what features see. Blinks and muscle are not reasons.
+    first, potentials slower than ``high_pass`` do not count, and a channel is judged by the
+    remaining signal, which the features use. Blinks and muscle activity are not reasons.
 
-    Absolute limits come first, so that a recording is found out even if all of its channels are
-    bad. What passes is then compared with the rest of the recording, and with its neighbours on
-    the scalp.
+    Absolute limits come first, so that bad channels are found even if all channels of a recording
+    are bad. The others are then compared with the rest of the recording, and with their neighbours
+    on the scalp.
 
     Parameters
     ----------
@@ -314,8 +314,9 @@ def find_reasons(
     )
     return reasons, (
         f"Most of the recording is far beyond a typical amplitude of {typical_amplitude:g} (its "
-        f"own is {ratio * typical_amplitude:.3g}). {about}If other recordings of the study are so "
-        "too, the data are not in volts: set typical_amplitude (see estimate_typical_amplitude)."
+        f"own is {ratio * typical_amplitude:.3g}). {about}If other recordings of the study are "
+        "similar, the data are not in volts: set typical_amplitude (see "
+        "estimate_typical_amplitude)."
     )
 
 
@@ -352,10 +353,10 @@ def estimate_typical_amplitude(recordings: Iterable[np.ndarray], sfreq: float) -
 
 
 def unusable(lowest: NDArray[np.floating], highest: NDArray[np.floating]) -> Mask:
-    """Tell from the extremes of stretches of signal whether nothing can be computed from them.
+    """Return whether a signal is flat or not finite, from the extremes of its stretches.
 
-    That is so where one is constant or holds a value that is not finite, whatever the unit. The
-    detection's reason ``flat`` goes further: quieter than any EEG.
+    It is if a stretch is constant or has a value that is not finite, in any unit. The reason
+    ``flat`` of the detection also includes signals below the amplitude of EEG.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         spread = highest - lowest
@@ -366,7 +367,7 @@ def unusable(lowest: NDArray[np.floating], highest: NDArray[np.floating]) -> Mas
 def _apply_rules(
     stats: _EpochStats, removed: np.ndarray, positions: np.ndarray, limits: DetectionLimits
 ) -> dict[str, Mask]:
-    """Say for each reason where it holds: absolute rules first, comparisons among what is left.
+    """Return where each reason holds: absolute rules first, then comparisons of the rest.
 
     ``removed`` is the standard deviation of the line noise that was removed, in typical ones.
     """
@@ -420,7 +421,7 @@ def _apply_rules(
 def _has_line_noise(
     stats: _EpochStats, line: np.ndarray, left: Mask, limits: DetectionLimits
 ) -> Mask:
-    """Tell where there is, or was, more line noise than a well attached electrode has."""
+    """Return where line noise is, or was, larger than at a well attached electrode."""
     much = (line > limits.line) | (line > _LINE_SHARE * stats.eeg)
     if left.any(axis=0).sum() >= 2:
         relative = line > _LINE_RELATIVE * _middle_channel(line, left)
@@ -429,7 +430,7 @@ def _has_line_noise(
 
 
 def _pops(jumps: np.ndarray, positions: np.ndarray, nearest: np.ndarray, limit: float) -> Mask:
-    """Tell where the signal jumps further than EEG, this channel, or any neighbour does."""
+    """Return where a jump exceeds that of EEG, of this channel or of any neighbour."""
     largest = jumps.max(axis=2)
     usual = np.median(jumps, axis=(0, 2)) if len(jumps) else 0.0
     # False where the position is unknown

@@ -40,7 +40,7 @@ _MOST_WINDOWS = 64  # that are looked at, spread over the recording
 
 @dataclass(frozen=True)
 class LineNoise:
-    """What was removed: frequencies of each channel, and the root mean square by window."""
+    """Removed line noise: frequencies of each channel, and the root mean square by window."""
 
     lines: tuple[tuple[float, ...], ...]  # in Hz, harmonics included
     rms: Array  # of the shape of the data, with windows in place of samples
@@ -178,7 +178,7 @@ class _Spectrum:
         return away <= max(_REACH, 0.75 * self.frequencies[1])
 
     def stands_out(self, frequency: float, chance: float, least: float = _LEAST_RATIO) -> bool:
-        """Tell whether there is a line that is large enough to matter."""
+        """Return whether there is a line that is large enough to matter."""
         away = np.abs(self.frequencies - frequency)
         beside = (away >= _BESIDE[0]) & (away <= _BESIDE[1])
         if beside.sum() < 4:

@@ -70,7 +70,7 @@ def observed_from_bads(
         if name not in ch_names:
             raise InputError(
                 f"bad channel {name!r} is not a channel of the recording, which has "
-                f"{', '.join(ch_names)}: mend the name or take it out"
+                f"{', '.join(ch_names)}: correct or remove the name"
             )
     return _all_epochs(names, ch_names, n_epochs)
 
@@ -215,13 +215,13 @@ def read_reject_log(path: Path, epochs: mne.BaseEpochs) -> Any:
 
 
 def combine_observed(*observed: pd.DataFrame) -> pd.DataFrame:
-    """Combine masks: a channel is observed where none of them says it is missing.
+    """Combine masks: a channel is observed where no mask marks it as missing.
 
     Parameters
     ----------
     *observed : DataFrame of shape (n_epochs, n_channels), bool
         Masks of the same epochs. The result has the channels of all; a mask without a channel
-        has nothing against it.
+        counts it as observed.
 
     Returns
     -------

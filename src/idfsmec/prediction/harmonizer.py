@@ -136,14 +136,14 @@ class SiteHarmonizer(IncompleteTransformer):
         sites: ArrayLike | None = None,
         covariates: ArrayLike | None = None,
     ) -> Self:
-        """Learn what each site does to each feature.
+        """Learn the shift and scale of each feature at each site.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             NaN where a value is missing.
         y : array-like of shape (n_samples,), optional
-            Labels. Without `reference` nothing is learned from them; they only tell whether to
+            Labels. Without `reference` nothing is learned from them; they only decide whether to
             warn.
         sites : array-like of shape (n_samples,), optional
             By default the level ``"site"`` of the index of `X`.
@@ -193,7 +193,7 @@ class SiteHarmonizer(IncompleteTransformer):
         sites: ArrayLike | None = None,
         covariates: ArrayLike | None = None,
     ) -> Array:
-        """Take out what sites do.
+        """Remove the effects of sites.
 
         Parameters
         ----------
@@ -228,8 +228,8 @@ class SiteHarmonizer(IncompleteTransformer):
                 continue
             elif rows.size < self.min_samples:
                 warnings.warn(
-                    f"site {name} was not seen in fit and has {rows.size} samples: left as it "
-                    f"is. Give at least {self.min_samples} (min_samples) at once.",
+                    f"site {name} was not seen in fit and has {rows.size} samples: left "
+                    f"unchanged. Give at least {self.min_samples} (min_samples) at once.",
                     UserWarning,
                     stacklevel=2,
                 )
@@ -248,7 +248,7 @@ class SiteHarmonizer(IncompleteTransformer):
         sites: ArrayLike | None = None,
         covariates: ArrayLike | None = None,
     ) -> Array:
-        """Learn from samples and take out of them what sites do; parameters as for `fit`."""
+        """Learn the effects of sites and remove them; parameters as for `fit`."""
         fitted = self.fit(X, y, sites=sites, covariates=covariates)
         return fitted.transform(X, sites=sites, covariates=covariates)
 
@@ -302,11 +302,11 @@ class SiteHarmonizer(IncompleteTransformer):
         what = f"fewer than {self.min_reference} (min_reference) samples of {self.reference!r}"
         if not learned.any():
             raise ArgumentError(f"every site has {what}: {few}.", argument="reference")
-        done = "they are left as they are (unseen='keep')."
+        done = "they are left unchanged (unseen='keep')."
         if self.unseen == "all":
             done = (
-                "they are harmonized by all their samples, which takes out what distinguishes "
-                "their patients (unseen='all'); unseen='keep' leaves them as they are."
+                "they are harmonized by all their samples, which also removes differences of "
+                "their patients (unseen='all'); unseen='keep' leaves them unchanged."
             )
         warnings.warn(f"Sites with {what}: {few}; {done}", UserWarning, stacklevel=4)
         return rows & learned[member], learned
@@ -352,7 +352,7 @@ def _refuse_collinear(member: Codes, covariates: Array) -> None:
     if covariates.shape[1] and np.linalg.matrix_rank(design) < design.shape[1]:
         raise ArgumentError(
             "covariates: one of them is constant within sites, or follows from the others, so "
-            "that its effect cannot be told from theirs; leave it out.",
+            "that its effect cannot be separated from theirs; leave it out.",
             argument="covariates",
         )
 
@@ -407,7 +407,7 @@ def reference_class(harmonize: bool | str, classes: Iterable[Any]) -> Any:
 def learn_sites(table: FeatureTable, harmonize: bool | str = True) -> SiteHarmonizer:
     """Learn what the sites of a table do, from all samples or from those of the class named."""
     if table.sites is None or table.sites.nunique() < 2:
-        there = "no column 'site'" if table.sites is None else "one site alone"
+        there = "no column 'site'" if table.sites is None else "only one site"
         raise InputError(
             f"to harmonize sites there must be at least two, and the table has {there}; name the "
             "hospital of each recording in the manifest's column 'site', or do not harmonize",
@@ -436,21 +436,21 @@ def harmonize_table(table: FeatureTable, harmonize: bool | str = True) -> Featur
 def describe_new_sites(
     harmonizer: SiteHarmonizer, sites: pd.Series | None, n_samples: int
 ) -> list[str]:
-    """Say how samples of sites that were not in training are harmonized."""
+    """Return notes on how samples of new sites are harmonized."""
     notes = []
     if sites is None:
-        notes.append("no sites are named: all participants count as those of one new site")
+        notes.append("no sites are given: all participants count as those of one new site")
     names, counts = np.unique(_names_of(sites, n_samples), return_counts=True)
     for name, count in zip(names.tolist(), counts.tolist(), strict=True):
         if name in harmonizer.sites_.tolist():
             continue
         treated = (
             f"is brought to the location and scale of the others by its own {count} samples; if "
-            "its participants are all of one class, what they have in common is lost"
+            "its participants are all of one class, the effect of the class is removed"
         )
         if count < harmonizer.min_samples:
             treated = (
-                f"is left as it is: it has {count} samples, and {harmonizer.min_samples} are "
+                f"is left unchanged: it has {count} samples, and {harmonizer.min_samples} are "
                 "needed to bring it to the location and scale of the others"
             )
         site = "the new site" if name == UNNAMED_SITE else f"site {name}, not in training,"

@@ -52,16 +52,16 @@ class IncompleteTransformer(OneToOneFeatureMixin, TransformerMixin, CheckedEstim
 class ChannelImputer(IncompleteTransformer):
     """Impute missing channels of samples from the channels that were recorded.
 
-    What channels have in common is described by a few factors, and every feature has noise of its
-    own: factor analysis of all channels together, learned from incomplete samples. A missing value
+    This is factor analysis of all channels together, learned from incomplete samples: a few
+    factors are shared by all channels, and every feature has its own noise. A missing value
     becomes its expectation given all observed channels of the sample.
 
     Parameters
     ----------
     channels : array-like of shape (n_features,), optional
-        Label per feature: features of a channel go missing together. By default the part of the
-        column name before the last ``"__"``; if the columns have no such names, every feature is
-        a channel of its own.
+        Label per feature: features of a channel are missing together. By default the part of the
+        column name before the last ``"__"``; if the columns have no such names, every feature is a
+        channel of its own.
     n_factors : int, default=5
         Number of factors; never more than half of the samples or of the features that vary. 0
         imputes the mean.
@@ -90,9 +90,9 @@ class ChannelImputer(IncompleteTransformer):
 
     Notes
     -----
-    A channel some of whose features are NaN at a sample counts as missing there: nothing is
-    learned or concluded from the others, but they stay as they are in the output. Values more
-    than 6 standard deviations from the mean count as 6 away, and stay too.
+    A channel some of whose features are NaN at a sample counts as missing there: its
+    other features are not used, but stay unchanged in the output. Values more than 6 standard
+    deviations from the mean count as 6 away, and stay too.
 
     A sample without any channel gets the mean, and so does a feature that is related to no other.
     A constant feature gets its constant. A feature never seen in training gets 0.
@@ -127,7 +127,7 @@ class ChannelImputer(IncompleteTransformer):
 
     @checks_parameters
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Learn what channels have in common.
+        """Learn the factors.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class ChannelImputer(IncompleteTransformer):
         return self
 
     def transform(self, X: ArrayLike) -> Array:
-        """Replace NaN by its expectation; observed values stay as they are.
+        """Replace NaN by its expectation; observed values stay unchanged.
 
         Parameters
         ----------

@@ -95,8 +95,8 @@ def _candidates(
 def _votes(factors: FactorModel, X: Array, coef: Array) -> tuple[Array, Array]:
     """Part of each channel in the decisions, (n, n_channels, c); NaN where it is missing.
 
-    A channel speaks for itself and for what is expected of missing channels because of it, so that
-    a decision is the sum of its votes. Also return its variance because of what is missing (n, c).
+    A channel contributes through its own features and through those imputed from it, so that a
+    decision is the sum of its votes. Also return its variance because of what is missing (n, c).
     """
     values, observed = factors.standardise(X)
     _, covariances = factors.posterior(values, observed)
@@ -186,7 +186,7 @@ class ImputedLinear(ChannelEstimator):
         weights: Array,
         subject_weights: Array,
     ) -> list[tuple[FactorModel, Array, Indices]]:
-        """Learn the average of all candidates, weighed by their loss on held-out subjects.
+        """Learn the average of all candidates, weighted by their loss on held-out subjects.
 
         ``weights`` are of the samples in the model, ``subject_weights`` of the subjects in the
         loss. Returns, for each fold, the same average learned without its held-out samples.
@@ -248,8 +248,8 @@ class ImputedLinear(ChannelEstimator):
         empty = ~observed.any(axis=1)
         if answer and empty.any():
             warnings.warn(
-                f"{int(empty.sum())} of {empty.size} samples have no channel that carried "
-                f"something in training; they get {answer}.",
+                f"{int(empty.sum())} of {empty.size} samples have no channel with information in "
+                f"training; they get {answer}.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -260,26 +260,25 @@ class ImputedLinear(ChannelEstimator):
 class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
     """Classify samples in which channels are missing.
 
-    Missing channels are imputed from those that are there (:class:`ChannelImputer`), and one
-    linear model decides on the imputed sample. It is an average of ridge regressions on the
-    classes which see the features, scaled by their scores of :class:`IDFSMEC`, and the factors
-    that channels have in common, more or less of each, with more or less penalty: the better a
-    candidate predicts held-out subjects, the more it counts.
+    Missing channels are imputed from the observed ones (:class:`ChannelImputer`), and one linear
+    model classifies the imputed sample. It is an average of ridge regressions on the classes, with
+    several penalties and several shares of two kinds of input: the features, scaled by their
+    scores of :class:`IDFSMEC`, and the factors of the imputer. The better a candidate predicts
+    held-out subjects, the larger is its weight.
 
     Parameters
     ----------
     channels : array-like of shape (n_features,), optional
         Label per feature, as in :class:`IDFSMEC`.
     lam, gamma : float
-        Of :class:`IDFSMEC`. If you expect the effect in few channels, try 0.01 and 1.1: less is
-        taken for redundant then, and good channels are trusted more.
+        Of :class:`IDFSMEC`. If you expect the effect in few channels, try 0.01 and 1.1.
     n_factors : int, default=5
         Of :class:`ChannelImputer`.
     alphas : sequence of float, default=(0.01, 0.03, 0.1, 0.3, 1, 3, 10)
         Penalties of the candidates, where a sample's squared norm is 1 on average.
     cv : int, default=5
-        Number of inner folds; fewer where a class has fewer subjects. Without any, candidates
-        count alike.
+        Number of inner folds; fewer where a class has fewer subjects. Without any, candidates have
+        equal weights.
     class_weight : dict, "balanced" or None, default="balanced"
         As in ``LogisticRegression``. ``"balanced"``: each class is as probable as any other.
     tol, max_iter, device
@@ -292,10 +291,10 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         Of the features as given: ``(x - centre_) @ coef_.T + intercept_`` is the decision on a
         complete sample. For two classes, in favour of ``classes_[1]``.
     centre_ : ndarray of shape (n_features,)
-        The mean of the classes' means, where a feature speaks for no class.
+        The mean of the classes' means, where a feature favours no class.
     intercept_ : ndarray of shape (1 or n_classes,)
-        Logarithm of ``class_prior_`` (for two classes, of their ratio): the decision before any
-        channel has voted.
+        Logarithm of ``class_prior_`` (for two classes, of their ratio): the decision without any
+        channel.
     class_prior_ : ndarray of shape (n_classes,)
         Share of each class in training after ``class_weight``: the answer for a sample without
         any channel.
@@ -309,9 +308,9 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
 
     Notes
     -----
-    Probabilities are calibrated on held-out subjects: the log odds grow with the linear
-    model at the rate at which those were right. What is not known of a sample draws them towards
-    ``class_prior_``, by the variance that the decision has because of the missing channels.
+    Probabilities are calibrated on held-out subjects: one slope turns the linear model
+    into log odds and maximises the likelihood of those subjects. The variance of the decision due
+    to missing channels shrinks the log odds towards ``class_prior_``.
 
     Examples
     --------
@@ -411,8 +410,8 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN where a channel is missing. A sample without any channel that carried something
-            in training gets the classes' shares in training, with a warning.
+            NaN where a channel is missing. A sample without any informative channel gets the
+            classes' shares in training, with a warning.
 
         Returns
         -------
@@ -422,10 +421,10 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         return odds[:, 1] if self.classes_.size == 2 else odds
 
     def channel_votes(self, X: ArrayLike) -> Array:
-        """What each channel adds to the decision; NaN where it is missing.
+        """Return the contribution of each channel to the decision; NaN where it is missing.
 
-        A channel speaks for its own features and for those of missing channels as far as they
-        were imputed because of it.
+        A channel contributes through its own features, and through missing features that are
+        imputed from it.
 
         Parameters
         ----------
@@ -520,7 +519,7 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
             raise ValueError("y contains NaN or infinity; drop samples without a score first.")
         mean, std = target.mean(), target.std()
         if is_constant(mean, std):
-            raise ValueError("All values of y are equal; there is nothing to explain.")
+            raise ValueError("All values of y are equal; there is nothing to predict.")
         self.intercept_, self._target_std = float(mean), float(std)
         names = getattr(self, "feature_names_in_", None)
         standardised = (target - mean) / std
@@ -548,7 +547,7 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
         return np.asarray(self._factors.impute(checked) @ self._coef[:, 0] + self.intercept_)
 
     def channel_votes(self, X: ArrayLike) -> Array:
-        """What each channel adds to the prediction, (n_samples, n_channels); NaN where missing.
+        """Return the contribution of each channel, (n_samples, n_channels); NaN where missing.
 
         See :meth:`IDFSMECClassifier.channel_votes`; together with ``intercept_`` the observed ones
         sum to :meth:`predict`.

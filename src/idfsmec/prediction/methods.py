@@ -87,7 +87,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Imputer(Part):
-    """What stands in for missing values; see :func:`register_imputer`."""
+    """An imputer of missing values; see :func:`register_imputer`."""
 
     marks_missing: bool = False
 
@@ -99,7 +99,7 @@ class Imputer(Part):
 
 @dataclass(frozen=True)
 class Classifier(Part):
-    """What is trained and scored on selected features; see :func:`register_classifier`."""
+    """A classifier of selected features; see :func:`register_classifier`."""
 
     # decide_many(train, y, test, sets, *, n_classes, class_weight) gives a list with the decisions
     # for each set (columns in the order of their ranks, C), where sets share work.
@@ -112,7 +112,7 @@ class Classifier(Part):
 
     @property
     def log_odds_slope(self) -> float:
-        """What makes log odds of its decisions, roughly, for the log loss: 2 suits an SVM."""
+        """Slope from decisions to approximate log odds, for the log loss; 2 suits an SVM."""
         return 1.0 if hasattr(self.build(), "predict_proba") else 2.0
 
     def describe(self) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class Classifier(Part):
 
 @dataclass(frozen=True)
 class Method(Part):
-    """All that takes part in a comparison under one name.
+    """A method of a comparison: selector, imputer and classifier under one name.
 
     Parameters
     ----------
@@ -141,8 +141,8 @@ class Method(Part):
     label : str
         A few words for tables and figures; by default the name.
     imputer : str or Imputer
-        What stands in for missing values, by its name in ``IMPUTERS``, for the classifier and for
-        a selector that takes none.
+        Imputer of missing values, by its name in ``IMPUTERS``, for the classifier and for a
+        selector that takes none.
     classifier : str or Classifier
         What is scored on the selected features, by its name in ``CLASSIFIERS``.
     settings : sequence of dict, or mapping of parameter to values
@@ -330,7 +330,7 @@ def register_method(
     overwrite: bool = False,
     **options: Any,
 ) -> Method:
-    """Add a method, so that evaluation, training, report and command line know it by name.
+    """Register a method, so that evaluation, training, report and commands find it by name.
 
     Parameters
     ----------
@@ -357,7 +357,7 @@ def register_method(
 def register_imputer(
     name: str, transformer: Any, *, marks_missing: bool = False, overwrite: bool = False
 ) -> Imputer:
-    """Add an imputer: what stands in for missing values.
+    """Register an imputer of missing values.
 
     Parameters
     ----------
@@ -384,7 +384,7 @@ def register_imputer(
 
 
 def register_classifier(name: str, estimator: Any, *, overwrite: bool = False) -> Classifier:
-    """Add a classifier, which is trained and scored on selected features.
+    """Register a classifier, which is trained and scored on selected features.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ _NEEDED = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """A classifier fitted to a table, with all that is needed to use it on new subjects.
+    """A classifier fitted to a table, ready to predict new subjects.
 
     Made by :func:`fit_model`, or by :func:`idfsmec.evaluation.train_model`, which also measures
     how well it does; kept in a file by :func:`save_model`.
@@ -110,7 +110,7 @@ class Model:
 
     @property
     def prior(self) -> list[float]:
-        """How frequent it takes each class to be: its ``class_prior_``, or as in training."""
+        """Prior of each class: its ``class_prior_``, or the shares in training."""
         subjects = np.array(list(self.data["subjects"].values()), dtype=np.float64)
         prior = getattr(self.estimator, "class_prior_", subjects / subjects.sum())
         return [float(share) for share in prior]
@@ -165,7 +165,9 @@ def fit_model(
     """
     table = rows_with_a_channel(table)
     if table.y.nunique() < 2:
-        raise InputError(f"all samples have the label {table.y.iloc[0]!r}: there is no choice.")
+        raise InputError(
+            f"all samples have the label {table.y.iloc[0]!r}: a classifier needs two classes."
+        )
     fitted, harmonizer = fit_estimator(estimator, table, harmonize=harmonize)
     X = harmonize_sites(harmonizer, table.X, table.sites)
     imputer = ChannelImputer().fit(X)
@@ -323,8 +325,8 @@ def load_model(path: str | PathLike[str]) -> Model:
         about = _read_about(path, content)
         if foreign := _foreign_types(content):
             raise InputError(
-                f"{path}: refused, for it holds {', '.join(foreign)}, which no model of idfsmec "
-                "does. Use only models from a source you trust."
+                f"{path}: refused, because it holds {', '.join(foreign)}, which no model of "
+                "idfsmec has. Use only models from a source you trust."
             )
         parts = skops_io.loads(content, trusted=list(TRUSTED_TYPES))
         _check_description(about)
@@ -362,8 +364,8 @@ def _read_about(path: Path, content: bytes) -> dict[str, Any]:
         )
     if about.pop("checksum") != _checksum(content, about):
         raise InputError(
-            f"{path}: the model file was changed or damaged (its checksum does not fit). Copy it "
-            "again from where it came."
+            f"{path}: the model file was changed or damaged (its checksum does not match). Copy "
+            "it again from its source."
         )
     return dict(about)
 

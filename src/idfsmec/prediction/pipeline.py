@@ -499,7 +499,7 @@ class MethodPipeline:
 
 
 def fit_with_groups(model: Any, X: Any, y: NDArray, groups: ArrayLike, **extra: Any) -> Any:
-    """Fit a classifier, and tell it the subjects if it takes groups."""
+    """Fit a classifier, with the subjects if it takes groups."""
     searches = isinstance(model, (GridSearchCV, RandomizedSearchCV))
     takes = searches or has_fit_parameter(model, "groups")
     return model.fit(X, y, **({"groups": groups} if takes else {}), **extra)
@@ -523,7 +523,7 @@ def _kept(model: Any, columns: Sequence[str]) -> Codes:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedMethod:
-    """What a method has learned: a classifier of incomplete samples that can be kept."""
+    """A fitted method: a classifier of incomplete samples that can be saved."""
 
     name: str  # method, imputer, classifier and number of features, for readers
     classes_: NDArray
@@ -557,7 +557,7 @@ class FittedMethod:
 
     @available_if(lambda self: hasattr(self.classifier, "coef_"))
     def channel_votes(self, X: ArrayLike) -> Floats:
-        """What the selected features of each channel add to the log odds; NaN where missing.
+        """Return the contribution of each channel to the log odds; NaN where missing.
 
         Only where the classifier is linear. What was imputed counts for no channel, unless the
         classifier itself says for which. Of shape (n_samples, n_channels) for two classes, else

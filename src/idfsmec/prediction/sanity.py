@@ -1,4 +1,4 @@
-"""Simple selectors that a serious method has to beat, and classifiers that are tuned by C."""
+"""Simple baselines, and classifiers that are tuned by C."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Codes = NDArray[np.intp]
 
 
 class ColumnOrder(CompleteSelector):
-    """Keep the columns in their order: for lines that use all features."""
+    """Keep the columns in their order, for methods that use all features."""
 
     def _rank(self, X: Floats, y: Codes) -> None:
         self._set_ranking(np.zeros(X.shape[1]))
@@ -28,7 +28,7 @@ class ColumnOrder(CompleteSelector):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RandomOrder(CompleteSelector):
-    """Order features by chance: what k features are worth without any selection."""
+    """Order features at random, as a baseline without selection."""
 
     _parameter_constraints: ClassVar[Constraints] = {"random_state": ["random_state"]}
 

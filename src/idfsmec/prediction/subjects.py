@@ -194,7 +194,7 @@ def extract_subjects(
     on_error: str = "raise",
     progress: Listener | None = None,
 ) -> FeatureTable:
-    """Compute the features of recordings as those of the model's training data were.
+    """Compute the features of recordings with the settings of the model.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def extract_subjects(
     made = extract_table(opened, settings, n_jobs=n_jobs, on_error=on_error, progress=progress)
     for outcome in made.skipped:
         why = outcome.error or "; ".join(["no channel with EEG in it", *outcome.notes])
-        message = f"{outcome.source}: there is no prediction for it: {why}"
+        message = f"{outcome.source}: no prediction: {why}"
         warnings.warn(message, UserWarning, stacklevel=2)
     return made.table
 
@@ -259,8 +259,8 @@ def _match_columns(model: Model, table: FeatureTable) -> tuple[pd.DataFrame, lis
     notes = {
         "channels matched by their positions": [f"{a} is {b}" for a, b in renamed.items()],
         "channels that the model does not know, ignored": unknown,
-        "channels of the model that are not there": absent,
-        "columns that are not there, so that their channels count as missing": lacking,
+        "channels of the model that are missing": absent,
+        "missing columns, whose channels count as missing": lacking,
     }
     X = table.X.set_axis(names, axis=1).reindex(columns=list(model.columns))
     return X, [f"{what}: {listing(which)}" for what, which in notes.items() if which]
@@ -288,7 +288,9 @@ def _other_settings(model: Model, table: FeatureTable) -> list[str]:
     ]
     if not differ:
         return []
-    return [f"the table's features were computed otherwise than the model's: {'; '.join(differ)}"]
+    return [
+        f"the table's features were computed differently from the model's: {'; '.join(differ)}"
+    ]
 
 
 def _other_condition(model: Model, conditions: Iterable[Any]) -> str:
@@ -297,7 +299,7 @@ def _other_condition(model: Model, conditions: Iterable[Any]) -> str:
     others = sorted({str(name) for name in conditions if not pd.isna(name)} - set(trained))
     if not (trained and others):
         return ""
-    return f"the model was trained on {listing(trained)}, and this is {listing(others)}"
+    return f"the model was trained on {listing(trained)}, but this is {listing(others)}"
 
 
 def _predict_subject(
@@ -307,7 +309,7 @@ def _predict_subject(
     observed = observed_channels(X.to_numpy(dtype=np.float64), columns)
     X = X.iloc[np.flatnonzero(observed.any(axis=1))]
     if not len(X):
-        return SubjectPrediction(name, warnings=("no channel of the model is there",))
+        return SubjectPrediction(name, warnings=("no channel of the model is present",))
     share, doubts = float(observed.mean()), []
     deviations = _deviations(model.imputer, X, model.reference)
     distance = float(np.max(deviations / np.asarray(model.reference["units"])))
@@ -319,12 +321,12 @@ def _predict_subject(
         )
     unit, channels = _find_other_unit(model.imputer, X)
     if unit:
-        doubts.append(f"{listing(channels)}: in {unit}, as it seems")
+        doubts.append(f"{listing(channels)}: apparently in {unit}")
     suppressed = (unit or distance > _FAR_OUTSIDE) and not allow_unusual
     if suppressed:
         doubts.append("far outside the training data: no probability without --allow-unusual")
     if share < _LEAST_SHARE:
-        doubts.append(f"only {share:.0%} of the model's channels are there")
+        doubts.append(f"only {share:.0%} of the model's channels are present")
     subject = SubjectPrediction(name, share, len(X), distance, nearer, tuple(doubts))
     if suppressed:
         return subject

@@ -65,7 +65,7 @@ class Recording:
     Parameters
     ----------
     subject : str
-        Who was recorded; recordings of one subject never end up on both sides of a fold.
+        Who was recorded; recordings of one subject are never in training and test of one fold.
     label : str
         The class of this recording, such as ``"MDD"``.
     load : callable
@@ -75,22 +75,22 @@ class Recording:
     source : str
         Where it comes from, for messages: a path, or a few words.
     session, condition : str, optional
-        Free names that tell apart several recordings of one subject.
+        Free names that distinguish recordings of one subject.
     bads : tuple of str
         Channels known to be bad, as written by the user. ``load`` has them in
         ``info["bads"]`` under their standard names.
     files : tuple of Path
         All files whose bytes make up the recording; none for simulated ones.
     variant : str
-        What besides the bytes decides the signal, such as the unit assumed or the part cut
-        out.
+        What determines the signal in addition to the bytes, such as the unit assumed or the part
+        cut out.
     site : str, optional
         The hospital.
     reject_log : Path, optional
         The reject log that autoreject has saved for these epochs.
     details : mapping of str to str
-        What else the study knows about it, such as age and sex: one column of the table's
-        ``rows`` each. Text; empty where it is not known.
+        Further facts about it, such as age and sex: one column of the table's ``rows`` each. Text;
+        empty where it is not known.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class Recording:
     reject_log: Path | None = None
 
     def fingerprint(self) -> str | None:
-        """Hash of all that decides the loaded signal: the key for a cache of its features.
+        """Hash of all that determines the loaded signal: the key for a cache of its features.
 
         Moving or renaming files does not change it; changing their bytes does. None for a
         recording without files.
@@ -173,9 +173,9 @@ def read_with_mne(path: Path) -> mne.io.BaseRaw | mne.BaseEpochs:
         return mne.read_epochs(path, verbose="ERROR")
     if path.suffix.lower() == ".txt" and _MODMA.match(path.read_bytes()[:200]):
         raise InputError(
-            f"{path}: this is a text file of MODMA with three channels, which tells neither rate "
-            "nor unit. Name the data set and the folder of these files: idfsmec features modma3 "
-            f"--data {path.parent}."
+            f"{path}: this is a text file of MODMA with three channels, which states neither "
+            "sampling rate nor unit. Name the data set and the folder of these files: idfsmec "
+            f"features modma3 --data {path.parent}."
         )
     try:
         raw = mne.io.read_raw(path, verbose="ERROR")
@@ -188,7 +188,7 @@ def read_with_mne(path: Path) -> mne.io.BaseRaw | mne.BaseEpochs:
 
 
 def holds_epochs(path: Path) -> bool:
-    """Tell by its name whether a file may hold epochs; of ``.set`` files some do."""
+    """Return whether a file may hold epochs, by its name; some ``.set`` files do."""
     return re.search(r"([-_]epo\.fif|\.set)$", path.name, flags=re.IGNORECASE) is not None
 
 
@@ -257,7 +257,7 @@ def _load_raw(path: Path, read: Callable[[Path], Any], bads: tuple[str, ...]) ->
 
 
 class _EdfHeader(NamedTuple):
-    """What the header of an EDF or BDF file says about its data records."""
+    """Data records of an EDF or BDF file, by its header."""
 
     kind: bytes
     n_bytes: int
@@ -288,7 +288,7 @@ def _read_edf_header(path: Path) -> _EdfHeader:
 
 
 class _Header(NamedTuple):
-    """What a header says about who was recorded, and when: to be compared, never to be kept."""
+    """Person and date in a header: only compared, never kept."""
 
     day: date | None = None
     person: str = ""
@@ -336,7 +336,7 @@ def _edf_day(text: str) -> date | None:
 
 
 def header_facts(recordings: Sequence[Recording]) -> list[dict[str, int]]:
-    """Say of each recording when it was made, and whether its header contradicts the study.
+    """Return when each recording was made, and whether its header contradicts the study.
 
     ``months``: since the earliest recording. ``other_condition``: the header names a condition,
     and not the recording's. ``shared_name``: files of another subject have the same name in their
@@ -375,7 +375,7 @@ def _condition_words(text: str) -> set[str]:
 
 
 def _check_records(path: Path) -> None:
-    """Compare the size of a file with the number of data records that its header tells."""
+    """Compare the size of a file with the number of data records in its header."""
     width = _BYTES_PER_SAMPLE[path.suffix.lower()]
     with path.open("rb") as file:
         begin = file.read(8)
@@ -403,7 +403,7 @@ def _check_records(path: Path) -> None:
         if there < header.n_records:
             raise InputError(
                 f"{path}: the file is cut short: {there} of {header.n_records} data records are "
-                "there. Copy it again from where it came."
+                "present. Copy it again from its source."
             )
 
 
@@ -423,7 +423,7 @@ def _check_tags(path: Path) -> None:
                 if position in targets:
                     raise InputError(
                         f"{path}: the file is damaged (its tags lead in a circle). Copy it again "
-                        "from where it came."
+                        "from its source."
                     )
                 targets.add(position)
             file.seek(position)
@@ -452,9 +452,9 @@ def check_signals(raw: mne.io.BaseRaw) -> None:
             raw.info["bads"] += [name for name in raw.ch_names if name in without]
         if path.suffix.lower() == ".fdt" and path.stat().st_size != expected:
             raise InputError(
-                f"{path.with_suffix('.set')}: {path.name} has {path.stat().st_size} bytes instead "
-                f"of {expected} ({len(raw.ch_names)} channels, {raw.n_times} samples). Copy both "
-                "files again from where they came."
+                f"{path.with_suffix('.set')}: {path.name} has {path.stat().st_size} bytes "
+                f"instead of {expected} ({len(raw.ch_names)} channels, {raw.n_times} samples). "
+                "Copy both files again from their source."
             )
 
 
@@ -501,12 +501,12 @@ def _boundaries_in_file(path: Path) -> list[float]:
 def prepare_raw(
     raw: mne.io.BaseRaw, *, bads: Iterable[str] = (), source: str = "recording"
 ) -> mne.io.BaseRaw:
-    """Make a recording ready for features: every loader ends with this.
+    """Prepare a recording for feature extraction, as every reader does.
 
-    EEG channels are picked and get their standard names, a montage is attached, bad channels
-    are marked, and names, birth dates and the day of the recording are removed. Signals are
-    left as they are, in volts, which is what MNE's readers give. What became of the channels
-    can be asked with :func:`channel_plan`.
+    EEG channels are picked and get their standard names, a montage is attached, bad channels are
+    marked, and names, birth dates and the day of the recording are removed. Signals are not
+    changed; they are in volts, as MNE's readers give them. :func:`channel_plan` returns what was
+    done with the channels.
 
     Parameters
     ----------
@@ -681,8 +681,8 @@ def _signal_files(recording: Recording) -> tuple[Path, ...]:
 def check_duplicates(recordings: Sequence[Recording]) -> list[Recording]:
     """Refuse recordings that two subjects share, and leave out repetitions of one subject.
 
-    A recording that counts for two subjects ends up on both sides of a fold, and then any
-    method looks good.
+    A recording that counts for two subjects can be in training and test, which makes any score too
+    high.
 
     Parameters
     ----------
@@ -705,7 +705,7 @@ def check_duplicates(recordings: Sequence[Recording]) -> list[Recording]:
         listed = "; ".join(_listed(group, " and ") for group in shared)
         raise DuplicateRecordingsError(
             f"The same recording is given for different participants or labels: {listed}. Remove "
-            "all but one of each, or one recording stands on both sides of a fold. If two "
+            "all but one of each; otherwise the recording can be in training and test. If two "
             "participants are one person, give them one name."
         )
     return leave_out_copies(recordings, groups)

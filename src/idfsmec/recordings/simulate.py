@@ -80,7 +80,7 @@ _USUAL = {"line": 1.0, "noise": 1.0, "gain": 1.0, "lowpass": 0.0, "channels": 0.
 
 @dataclass(frozen=True)
 class SimulatedCohort:
-    """A simulated study: recordings made when they are loaded, and the truth about them.
+    """A simulated study: recordings made when they are loaded, and their true effects.
 
     Parameters
     ----------
@@ -130,10 +130,10 @@ def simulate_cohort(
     """Simulate resting EEG of two groups, with a known difference and detached electrodes.
 
     The background falls as 1/f; each subject has an alpha peak of its own frequency and power;
-    electrodes near each other record alike. The depressed group has more alpha power over the
-    left and less over the right frontal cortex, more frontal midline theta, and more alpha at
-    the back of the head, where the literature on depression reports differences [1]_ [2]_ [3]_
-    (others find none [4]_: what is simulated is a truth to be found, not a claim).
+    electrodes near each other record alike. The depressed group has more alpha power over the left
+    and less over the right frontal cortex, more frontal midline theta, and more alpha at the back
+    of the head, where the literature on depression reports differences [1]_ [2]_ [3]_ (others find
+    none [4]_). The simulated effects are for tests, not a claim about depression.
 
     Parameters
     ----------
@@ -155,11 +155,11 @@ def simulate_cohort(
     artifacts : bool
         Whether there are blinks, eye movements and muscle.
     confound : mapping of str to float, optional
-        A second amplifier, which nine in ten of the depressed and one in ten of the controls
-        were recorded with: ``line`` and ``noise`` (factors on line noise and sensor noise),
-        ``gain`` (factor on everything), ``lowpass`` (Hz), ``channels`` (how many of the last
-        ones it lacks), ``step`` (microvolts that its converter resolves). A difference of
-        recordings that is none of brains, for an audit to find.
+        A second amplifier, which nine in ten of the depressed and one in ten of the controls were
+        recorded with: ``line`` and ``noise`` (factors on line noise and sensor noise), ``gain``
+        (factor on everything), ``lowpass`` (Hz), ``channels`` (how many of the last ones it
+        lacks), ``step`` (microvolts that its converter resolves). This is a difference between
+        recordings, not between brains, for an audit to detect.
     random_state : int, Generator, RandomState or None
         Subject ``i`` of a seed is the same whatever ``n_subjects`` is.
 

@@ -112,7 +112,7 @@ def find_recordings(
     Raises
     ------
     InputError
-        Where the source is not usable, or an option does not go with it.
+        If the source cannot be used, or an option does not apply to it.
     """
     name = fspath(source)
     path = Path(name)
@@ -133,7 +133,7 @@ def find_recordings(
         return [rec for name in wanted for rec in reader(data, condition=name, **options)]
     if data is not None:
         raise ArgumentError(
-            f"data={fspath(data)!r}: goes with {', '.join(DATA_SETS)}, not with {name!r}.",
+            f"data={fspath(data)!r}: applies to {', '.join(DATA_SETS)}, not to {name!r}.",
             argument="data",
         )
     if path.is_dir():
@@ -187,7 +187,7 @@ def _of_conditions(
 
 
 def _load_epochs(recording: Recording, wanted: Sequence[str]) -> mne.BaseEpochs:
-    """Load the epochs of some conditions; names of events may be parts, parted by ``/``."""
+    """Load the epochs of some conditions; names of events may have parts, separated by ``/``."""
     epochs = recording.load()
     conditions = epoch_conditions(epochs)
     asked = {same_name(name) for name in wanted}
@@ -224,7 +224,7 @@ def read_manifest(path: str | PathLike[str], *, absent_ok: bool = False) -> list
         A CSV file with the columns ``path``, ``subject`` and ``label``, and optionally
         ``session``, ``condition``, ``bads`` (such as ``Fp1;F7``), ``site`` and ``reject_log``
         (autoreject's, of epochs). Paths are relative to the manifest. Commas, semicolons or tabs
-        part the cells. Further columns, such as age and sex, go into the recordings'
+        separate the cells. Further columns, such as age and sex, go into the recordings'
         ``details``, and so into the table.
     absent_ok : bool
         Whether to keep a line whose file is not there; it then fails when it is loaded.
@@ -255,7 +255,7 @@ def read_manifest(path: str | PathLike[str], *, absent_ok: bool = False) -> list
     labels: dict[tuple[str, str | None, str | None], tuple[str, str]] = {}
     if not manifest.is_file():
         raise InputError(f"{manifest}: there is no such manifest file.")
-    lines = read_cells(manifest, ",;\t|", "; bad channels are parted by semicolons")
+    lines = read_cells(manifest, ",;\t|", "; bad channels are separated by semicolons")
     where, header = next(lines, (f"{manifest}, line 1", []))
     header = [name.casefold() for name in header]
     _check_header(where, header)
@@ -268,7 +268,7 @@ def read_manifest(path: str | PathLike[str], *, absent_ok: bool = False) -> list
             raise InputError(
                 f"{where}, column 'label': participant {recording.subject!r} is "
                 f"{recording.label!r} here but {first_label!r} in {first_where}. Correct one, or "
-                "tell the recordings apart by a column 'session' or 'condition'."
+                "distinguish the recordings by a column 'session' or 'condition'."
             )
         recordings.append(recording)
     if not recordings:
@@ -301,7 +301,7 @@ def _check_header(where: str, header: list[str]) -> None:
         if near and name not in header and near[0] not in (*REQUIRED, *OPTIONAL):
             raise InputError(
                 f"{where}: column {near[0]!r} looks like {name!r}. Rename it to {name!r}, or to "
-                "something else if it is another thing."
+                "another name if it is something else."
             )
 
 
@@ -316,8 +316,8 @@ def _recording(manifest: Path, where: str, cells: dict[str, str], absent_ok: boo
         if "," in bad:
             parted = ";".join(part.strip() for part in bad.split(","))
             raise InputError(
-                f"{where}, column 'bads': {bad!r} is no channel. Part channels by semicolons: "
-                f"{parted}."
+                f"{where}, column 'bads': {bad!r} is no channel. Separate channels by "
+                f"semicolons: {parted}."
             )
     return file_recording(
         file,
@@ -439,7 +439,7 @@ def read_bids(
         raise InputError(f"{root}: no EEG recording{of_task} with a label in column {column!r}.")
     if unlabelled:
         warnings.warn(
-            f"{table}: left out for want of a label in column {column!r}: "
+            f"{table}: left out, without a label in column {column!r}: "
             f"{', '.join(sorted(unlabelled))}.",
             stacklevel=2,
         )
@@ -488,7 +488,7 @@ def _read_participants(path: Path) -> dict[str, dict[str, str]]:
         )
     rows = read_tsv(path)
     if not rows or "participant_id" not in rows[0]:
-        raise InputError(f"{path}: needs lines and a column 'participant_id', parted by tabs.")
+        raise InputError(f"{path}: needs rows and a column 'participant_id', separated by tabs.")
     participants: dict[str, dict[str, str]] = {}
     for row in rows:
         subject = f"sub-{row['participant_id'].removeprefix('sub-')}"
@@ -544,7 +544,7 @@ def _find_files(root: Path) -> list[Path]:
 
 
 def _is_derivative(root: Path) -> bool:
-    """Tell a derivative by its place, by its description or, in want of both, by epochs in it."""
+    """Return whether a tree is a derivative: by its place, its description, or epochs in it."""
     if root.absolute().parent.name == "derivatives":
         return True
     description = root / "dataset_description.json"

@@ -1,4 +1,4 @@
-"""What the readers of studies share: files by their names, tables of subjects, choices."""
+"""Helpers of the readers of studies: files by their names, tables of subjects, choices."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def read_text(path: Path) -> str:
 def read_cells(path: Path, separators: str, hint: str = "") -> Iterator[tuple[str, list[str]]]:
     """Yield where each line of a text table is, and its cells, as many in each; header first.
 
-    Of the separators, the one that the header has most of parts the cells.
+    The separator is the one that is most frequent in the header.
     """
     text = read_text(path)
     separator = max(separators, key=text.partition("\n")[0].count)
@@ -92,7 +92,7 @@ def read_cells(path: Path, separators: str, hint: str = "") -> Iterator[tuple[st
 
 
 def read_tsv(path: Path, needed: Collection[str] = ()) -> list[dict[str, str]]:
-    """Read a table parted by tabs, as BIDS has it: one mapping from column to cell per line."""
+    """Read a table separated by tabs, as in BIDS: one mapping from column to cell per line."""
     lines = [cells for _, cells in read_cells(path, "\t")] or [[]]
     _need_columns(lines[0], needed, path)
     return [dict(zip(lines[0], cells, strict=True)) for cells in lines[1:]]
@@ -113,7 +113,7 @@ def read_sheet(path: Path, needed: Collection[str], sheet: str | int = 0) -> lis
             frame = pd.read_excel(path, sheet_name=sheet, dtype=str, keep_default_na=False)
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"{path}: not a readable subject table ({reason}).") from error
+        raise InputError(f"{path}: not a readable table of participants ({reason}).") from error
     names = [fold(str(name)) for name in frame.columns]
     _need_columns(names, needed, path)
     rows = frame.itertuples(index=False, name=None)

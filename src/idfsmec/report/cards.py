@@ -30,8 +30,8 @@ from idfsmec.report.text import (
 )
 
 USE = (
-    "For research on groups. It is no medical device and makes no diagnosis: it must not decide "
-    "on a patient's treatment."
+    "For research on groups. It is not a medical device and makes no diagnosis. Do not use it to "
+    "decide on a patient's treatment."
 )
 _CALIBRATION = (
     "Each point is a group of participants with similar probabilities, from models fitted and "
@@ -75,7 +75,7 @@ def write_model_card(
 
 @style.literal_text
 def plot_calibration(calibration: Mapping[str, Any], ax: Axes | None = None) -> Axes:
-    """Draw probabilities of participants held out against observed frequencies.
+    """Draw probabilities of held-out participants against observed frequencies.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def plot_calibration(calibration: Mapping[str, Any], ax: Axes | None = None) -> 
     label = calibration["class"]
     what = f"probability of {label}" if label else "probability of the predicted class"
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=what, ylabel="share of participants")
-    note = f"participants held out, Brier score {calibration['brier']:.3f}"
+    note = f"held-out participants, Brier score {calibration['brier']:.3f}"
     return style.style_axes(ax, "Calibration", note)
 
 
@@ -125,13 +125,13 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
     what = f"{len(model.classes)} classes"
     if len(model.classes) == 2:
         what = " from ".join(map(str, model.classes))
-    headline = f"{model.kind} that separates {what}; its performance was not measured."
+    headline = f"{model.kind} separates {what}; its performance was not measured."
     if auc := metrics.get("roc_auc"):
         above = auc["low"] > 0.5
         verdict = "above chance" if above else "not above chance, the 95 % CI includes 0.5"
         headline = (
-            f"{model.kind} that separates {what} with an AUC of {auc['mean']:.2f} on participants "
-            f"held out: {verdict}{red}."
+            f"{model.kind} separates {what} with an AUC of {auc['mean']:.2f} on held-out "
+            f"participants: {verdict}{red}."
         )
     return {
         "brand": "idfsmec model card",
@@ -190,13 +190,13 @@ def _tables(model: Model, red: str) -> list[_Table]:
     if rows:
         tables.append(_Table("Sites left out", text, header, rows))
     rows = [[percent(share["share"]), _number(share)] for share in measured["by_share"]]
-    text = f"Participants held out kept a random share of their channels{red}."
-    header = ("channels left", "AUC by participant (95 % CI)")
+    text = f"Held-out participants kept a random share of their channels{red}."
+    header = ("channels left", "AUC per participant (95 % CI)")
     return [*tables, _Table("Missing channels", text, header, rows)]
 
 
 def _clinical_tables(model: Model, red: str) -> list[_Table]:
-    """Return what a clinic asks of predictions, for all participants and for groups of them."""
+    """Return clinical scores and decision curve, for all participants and for groups."""
     clinical = model.performance["clinical"]
     counts = list(model.data["subjects"].values())
     scored = _Table(**clinic.score_table(clinical, model.classes, counts, red))
@@ -205,7 +205,7 @@ def _clinical_tables(model: Model, red: str) -> list[_Table]:
         for row in clinical["decision_curve"][1::2]
     ]
     text = clinic.caption(clinical)
-    header = ("probability", "net benefit (95 % CI)", "acting on all")
+    header = ("threshold", "net benefit (95 % CI)", "acting on all")
     picture = style.save_figure(clinic.plot_decision_curve(clinical), text, None, "decision")
     return [scored, _Table("Decision curve", text, header, rows, picture)]
 
@@ -241,9 +241,9 @@ def _model_facts(model: Model) -> list[tuple[str, str]]:
         if protocol.get("folds") == "site":
             how = f"with one of {protocol['n_splits']} sites left out at a time"
         if protocol.get("harmonize"):
-            how += ", sites harmonized by the training participants"
+            how += ", sites harmonized from the training participants"
         if protocol.get("electrodes"):
-            how += f", {protocol['electrodes']} electrodes chosen by the training participants"
+            how += f", {protocol['electrodes']} electrodes chosen from the training participants"
         how += f" (seed {protocol['seed']})"
         calibrated = "a participant's probability is calibrated on the others"
         facts.append(("protocol", f"the whole fit {how}; {calibrated}"))
@@ -269,10 +269,10 @@ def _markdown(card: Mapping[str, Any]) -> str:
     lines = [f"# {escape_markdown(card['title'])}", "", escape_markdown(card["headline"]), ""]
     audit = card["audit"]
     lines += [f"**{escape_markdown(audit['title'])}.** {escape_markdown(audit['verdict'])}", ""]
-    lines += ["## Intended use", "", USE, "", "## Performance on participants held out", ""]
-    header = (f"by participant{card['red']}", "value", "95 % CI", "chance (95 %)")
+    lines += ["## Intended use", "", USE, "", "## Performance on held-out participants", ""]
+    header = (f"per participant{card['red']}", "value", "95 % CI", "chance (95 %)")
     rows = [[m["name"], m["value"], m["ci"], m["chance"]] for m in card["metrics"]]
-    lines += _table(header, rows) or ["It was not measured."]
+    lines += _table(header, rows) or ["Not measured."]
     for table in card["tables"]:
         lines += ["", f"## {table.title}", "", escape_markdown(table.text), ""]
         lines += _table([escape_markdown(name) for name in table.header], table.rows)
@@ -331,9 +331,9 @@ def write_subject_pages(
 def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, Any]:
     headline, red = "No prediction.", clinic.red_note(model.audit.get("level"))
     if prediction.predicted is not None:
-        headline = f"{percent(prediction.probability)} {prediction.predicted}."
+        headline = f"Probability of {prediction.predicted}: {percent(prediction.probability)}."
         if prediction.low < 1 / len(model.classes) < prediction.high:
-            headline = f"Undecided: {headline}"
+            headline = f"Undecided. {headline}"
     measured = [
         (m["name"], f"{m['value']} (95 % CI {m['ci']}; chance {m['chance']}){red}")
         for m in metric_rows(model)

@@ -208,7 +208,7 @@ def weight_figures(table: TableResults) -> Iterator[PageFigure]:
             f"{listing(weights.index[:3])} have {percent(float(weights.iloc[:3].sum()))} of all "
             f"weight; equal shares would give them {percent(min(3 / weights.size, 1))}."
         ]
-    caption = "Weight of each channel: how well it alone separates the groups."
+    caption = "Weight of each channel: how well its features alone separate the groups."
     yield PageFigure("channels", draw, caption, sentences)
 
 
@@ -321,7 +321,7 @@ def plot_effects(
     title = "Direction and size of the leading features"
     style.style_axes(ax, title, f"{note}\nfilled dot: {EXCLUDES_ZERO}", grid="x")
     if "auc" in shown and shown["auc"].notna().any():
-        style.annotate(ax, "AUC by participant", (1.02, 1), (0, 3), "axes fraction")
+        style.annotate(ax, "AUC per participant", (1.02, 1), (0, 3), "axes fraction")
     if size != "eta_squared" and labels is not None and len(labels) == 2:
         style.name_sides(ax, f"higher in {labels[0]}", f"higher in {labels[1]}")
     return ax
@@ -347,7 +347,8 @@ def effect_figures(table: TableResults) -> Iterator[PageFigure]:
         )
     # The first of many were chosen for being large: the winner's curse.
     sentences.append(
-        "Leading features were selected for their size. Expect less in new participants."
+        "Leading features were selected for their size. Expect smaller effects in new "
+        "participants."
     )
     caption = (
         "The first features of the ranking, each alone: how much the groups differ, one value per "
@@ -390,14 +391,13 @@ def describe_stability(halves: Mapping[str, Any] | None) -> str:
     if halves["stability"]:
         value, verdict = halves["stability"]["value"], halves["stability"]["verdict"]
         text = (
-            "Between halves of the participants, which share none, the stability of the selection "
-            f"is {value:.2f} of 1 ({verdict}). "
+            f"The stability of the selection is {value:.2f} of 1 ({verdict}), measured between "
+            "halves without shared participants. "
         )
     return (
-        f"{text}{len(halves['stable_features']) or 'None'} of {halves['n_features']} features "
-        f"have a selection frequency of at least {percent(halves['threshold'])} over "
-        f"{halves['n_resamples']} random halves; at most {halves['max_false']:g} is expected by "
-        "chance."
+        f"{text}Stable features, selected on at least {percent(halves['threshold'])} of "
+        f"{halves['n_resamples']} random halves: {len(halves['stable_features'])} of "
+        f"{halves['n_features']}; at most {halves['max_false']:g} is expected by chance."
     )
 
 
@@ -410,25 +410,25 @@ def stability_warnings(findings: Mapping[str, Any]) -> Iterator[tuple[str, str]]
         if (halves["stability"] or {}).get("verdict") == "poor":
             yield (
                 f"Unstable selection: {name}",
-                "Halves of the participants select different features. Single features in the "
-                "ranking may change with more participants.",
+                "Random halves of the participants give different features. With other "
+                "participants, other features may lead the ranking.",
             )
         if not halves["stable_features"]:
-            text = "Read channels and groups of features rather than single ones."
+            text = "Report channels and groups of features, not single features."
             yield f"No stable feature: {name}", text
 
 
 def frequency_figures(table: TableResults) -> Iterator[PageFigure]:
-    """How often each feature, and each channel, was selected on halves of the participants."""
+    """Yield the selection frequencies of features and channels on random halves."""
     halves = table.halves
     if not halves or "reason" in halves:
         return
     what = f"first {halves['n_picked']} on {halves['n_resamples']} halves of the participants"
     note, channel_chance = table.whole_table_note(what), list(halves["channel_chance"].values())
     captions = {
-        "features": "How often the feature was among those selected when only half of the "
-        "participants were used. Chance: the frequency of random selection.",
-        "channels": "How often at least one feature of the channel was among them.",
+        "features": "Share of random halves of the participants on which the feature was "
+        "selected. Chance: the share of random selection.",
+        "channels": "Share of halves on which any feature of the channel was selected.",
     }
     for name, shares, threshold, chance in (
         ("features", halves["frequency"], halves["threshold"], halves["chance"]),
@@ -586,7 +586,8 @@ def missingness_warning(table: TableResults) -> list[tuple[str, str]]:
         return []
     each = [f"{row['channel']} (present in {row['has']})" for row in rows]
     text = (
-        f"{listing(each, 3)}. Whether a channel is there predicts the group, which is no finding "
-        "about brains. Check why (another cap for patients?), or leave the channels out."
+        f"{listing(each, 3)}. The presence of a channel predicts the group, which is not a "
+        "finding about the brain. Check why (another cap for patients?), or leave the channels "
+        "out."
     )
     return [(f"Missing channels are associated with the diagnosis: {table.name}", text)]

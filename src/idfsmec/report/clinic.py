@@ -1,4 +1,4 @@
-"""Draw and describe what a clinic reads: sensitivity, predictive values, decision curve."""
+"""Draw and describe clinical scores: sensitivity, predictive values, decision curve."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def plot_decision_curve(clinical: Mapping[str, Any], note: str = "") -> Axes:
     ax.axhline(0, color=style.MUTED, linewidth=1, linestyle=":", label="act on none")
     top = 1.1 * max(rows["high"].max(), 0.05)
     ax.set(xlim=(0, 1), ylim=(-0.3 * top, top), ylabel="net benefit",
-           xlabel=f"probability of {clinical['class']} to act on")  # fmt: skip
+           xlabel=f"threshold: probability of {clinical['class']}")  # fmt: skip
     ax.legend(frameon=False, labelcolor=style.INK)
     note = f"{note}\nprevalence {percent(clinical['prevalence'])}".strip()
     return style.style_axes(ax, "Decision curve", note)
@@ -41,9 +41,9 @@ def plot_decision_curve(clinical: Mapping[str, Any], note: str = "") -> Axes:
 def caption(clinical: Mapping[str, Any]) -> str:
     """Explain a decision curve."""
     return (
-        f"Net benefit of acting on participants from a probability of {clinical['class']} on, in "
-        "true positives per participant, for a prevalence of "
-        f"{percent(clinical['prevalence'])}, to which probabilities were brought; 95 % CI."
+        f"Net benefit of acting on participants whose probability of {clinical['class']} reaches "
+        "a threshold, in true positives per participant, with 95 % CI; for a prevalence of "
+        f"{percent(clinical['prevalence'])}, to which probabilities are adjusted."
     )
 
 
@@ -55,7 +55,7 @@ def red_note(level: str | None) -> str:
 def score_table(
     clinical: Mapping[str, Any], classes: Sequence[Any], counts: Sequence[int], red: str = ""
 ) -> dict[str, Any]:
-    """Return title, text, header and rows: all participants, so many per class, and groups."""
+    """Return title, text, header and rows: all participants with their counts, and groups."""
     everyone = {"by": "all", "group": "", "n_subjects": counts, "scores": clinical["scores"]}
     rows, few = [], []
     for group in (everyone, *clinical["groups"]):
@@ -65,11 +65,11 @@ def score_table(
         scores = [share_with_ci(group["scores"].get(score, {})) for score in _SCORES]
         rows.append([name, " / ".join(map(str, group["n_subjects"])), *scores])
     text = (
-        f"Predictions of {clinical['class']} on participants held out, with 95 % CI; predictive "
-        f"values for a prevalence of {percent(clinical['prevalence'])}{red}."
+        f"Predictions of {clinical['class']} for held-out participants, with 95 % CI. Predictive "
+        f"values are for a prevalence of {percent(clinical['prevalence'])}{red}."
     )
     if few:
-        text += f" Fewer than {_FEW} participants of a class, do not rely on: {listing(few, 20)}."
+        text += f" Too few to rely on (below {_FEW} of a class): {listing(few, 20)}."
     header = ("participants", " / ".join(map(str, classes)), *_SCORES)
     return {"title": _TITLE, "text": text, "header": header, "rows": rows}
 
@@ -91,17 +91,17 @@ def summarise_clinical(table: TableResults) -> dict[str, Any] | None:
 
 
 def _compare_curve(clinical: Mapping[str, Any]) -> str:
-    """Say at which probabilities acting on predictions is better than on all and on none."""
+    """Describe at which thresholds acting on predictions is better than on all and on none."""
     curve = pd.DataFrame(clinical["decision_curve"])
     above = curve.loc[curve["low"] > curve["all"].clip(lower=0), "threshold"]
-    where = f"at {len(above)} of {len(curve)} probabilities"
+    where = f"at {len(above)} of {len(curve)} thresholds"
     if len(above):
         where += f", between {percent(above.min())} and {percent(above.max())}"
-    return f"The 95 % CI lies above acting on all and on none {where}."
+    return f"The 95 % CI lies above acting on all and acting on none {where}."
 
 
 def decision_figures(table: TableResults) -> Iterator[PageFigure]:
-    """Net benefit against the probability from which on one acts, for two classes."""
+    """Yield the decision curve of two classes: net benefit against the threshold."""
     clinical = table.clinical
     if clinical is None:
         return

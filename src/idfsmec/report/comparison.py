@@ -67,7 +67,7 @@ def _describe_leads(
     if main not in names:
         return [f"{main} is not among the methods compared here."]
     if not leads:
-        return [f"Only {main} was run; there is nothing to compare it with."]
+        return [f"Only {main} was run, so nothing is compared."]
     first = [percent(lead["rate"]) for lead in leads if lead["difference"] > -_EQUAL]
     where = f"{listing(first, 10)} missing" if first else "no missing rate"
     if len(first) == len(leads):
@@ -233,8 +233,8 @@ def summarise_sites(table: TableResults) -> dict[str, Any] | None:
         sentences.append(
             "Settings were chosen by leaving out each of the other sites in turn."
             if n_sites > 2
-            else "Settings were chosen by subject-wise folds: of two sites one is left for "
-            "training, and none can be left out of it."
+            else "Settings were chosen by subject-wise folds, because only one site is left for "
+            "training."
         )
     return {
         "method": table.label(method),
@@ -257,7 +257,7 @@ def site_warnings(results: Results) -> list[tuple[str, str]]:
             text = (
                 f"{percent(share)} of the difference between the groups lies between sites, and "
                 "harmonizing removes it together with the effects of sites. Compare with a run "
-                "without it, and see the audit."
+                "without harmonizing, and read the audit."
             )
             warnings.append((f"Site and diagnosis are confounded: {name}", text))
     return warnings

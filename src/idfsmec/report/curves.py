@@ -34,7 +34,7 @@ from idfsmec.report.text import (
 
 #: So many values of x are named at most.
 _MOST_TICKS = 12
-_TEST = "(5 %, Holm's correction)"
+_TEST = "at 5 % after Holm's correction"
 _RATE = "share of channels removed, in addition to those the table lacks"
 #: So many comparison methods are drawn with CI: more would hide each other.
 _BEST = 2
@@ -144,7 +144,9 @@ def _describe_by_rate(table: TableResults, rows: pd.DataFrame) -> list[str]:
     families = tasks["method"].map(lambda name: data.family_of(name, table.methods))
     paired = data.differences(tasks[(tasks["method"] == main) | (families == "sanity")], main)
     sign = np.sign(paired["difference"]) * paired["significant"]
-    labels = paired["method"].map(table.label) + " (" + paired["difference"].map(points) + ")"
+    labels = (
+        paired["method"].map(table.label) + " (" + paired["difference"].map(points) + " points)"
+    )
     words = {1: "higher than", 0: "not significantly different from", -1: "lower than"}
     groups = [
         f"{word} {listing(labels[sign == side], 20)}"
@@ -152,7 +154,7 @@ def _describe_by_rate(table: TableResults, rows: pd.DataFrame) -> list[str]:
         if (sign == side).any()
     ]
     if groups:
-        sentences.append(f"Over all rates, in points, it is {'; '.join(groups)} {_TEST}.")
+        sentences.append(f"Over all rates it is {'; '.join(groups)} {_TEST}.")
     return [*sentences, *_describe_loss(scores)]
 
 
@@ -387,7 +389,7 @@ def participant_figures(table: TableResults) -> Iterator[PageFigure]:
         return
     summary = participant_curve(table.results, table.name)
     caption = (
-        "Subsets of the training participants, drawn in each fold; the participants held out are "
+        "Subsets of the training participants, drawn in each fold; held-out participants are "
         "the same for all numbers. Dotted: chance."
     )
     draw = partial(plot_participant_curve, table.results, table=table.name)
@@ -409,7 +411,7 @@ def ablation_figures(table: TableResults) -> Iterator[PageFigure]:
     text = f"No difference from the whole method is {SIGNIFICANT}."
     if each:
         text = f"Differences from the whole method that are {SIGNIFICANT}: {listing(each, 10)}."
-    caption = "The whole method, and with one part taken out. Mean over folds with 95 % CI."
+    caption = "The whole method, and without one part each. Mean over folds with 95 % CI."
     curves = data.intervals(tasks, ["method", "rate"])
     looks = style.method_looks(curves["method"], table.methods)
     sentences = [] if paired.empty else [text]

@@ -127,7 +127,7 @@ class TableResults:
 
     @cached_property
     def clinical(self) -> dict[str, Any] | None:
-        """What a clinic reads, where there are two classes."""
+        """Clinical scores, where there are two classes."""
         return clinical_scores(self.results, self.name)
 
     def label(self, method: object) -> str:

@@ -1,4 +1,4 @@
-"""Describe audits, and write what accompanies results: pages and a checklist.
+"""Describe audits, and write the audit page and the reporting checklist.
 
 The items of the checklist follow three guidelines, in words of our own: TRIPOD+AI (prediction
 models; BMJ 2024, 385:e078378), REFORMS (science that uses machine learning; Science Advances 2024,
@@ -35,7 +35,7 @@ from idfsmec.table import FeatureTable
 
 _CLAIMS = {
     "subject": "correct: participants held out, features selected inside the folds",
-    "by_sample": "sample-wise folds: participants on both sides",
+    "by_sample": "sample-wise folds: participants in training and test",
     "before": "features selected before splitting",
 }
 
@@ -44,14 +44,14 @@ T, R, C = "TRIPOD+AI", "REFORMS", "COBIDAS-MEEG"
 #: What only the authors know, by section, and which guideline asks.
 _QUESTIONS: dict[str, list[str]] = {
     "Aim": [
-        "What is predicted, for whom, at which moment, and to what use? Is it a new model, or a "
+        "What is predicted, for whom, when, and for which use? Is it a new model, or a "
         f"test of an old one? *({T}, {R})*",
-        "About which population is the claim, and why do these participants represent it? "
+        "Which population is the claim about, and why do these participants represent it? "
         f"*({R})*",
     ],
     "Participants": [
-        "Where, when and how were participants recruited? Who was asked and did not take part, "
-        f"and who was excluded, why? *({T}, {C})*",
+        "Where, when and how were participants recruited? Who was asked and did not take part? "
+        f"Who was excluded, and why? *({T}, {C})*",
         f"How was the diagnosis made, by whom, and did they know the EEG? *({T}, {R})*",
         f"Were patients treated, and were controls matched? On what? *({T})*",
         f"Was the number of participants planned? How? *({T})*",
@@ -69,9 +69,9 @@ _QUESTIONS: dict[str, list[str]] = {
         f"protocol? *({T}, {R})*",
         "Was anything (bad channels, epochs, features) chosen by looking at labels or at "
         f"participants who were later held out? *({R})*",
-        "Does the model do equally well for women and men, for young and old, and what are its "
-        "predictive values where it is to be used? Of a model to be kept, the card of `idfsmec "
-        f"train` states it. *({T})*",
+        "Is the model equally good for women and men, for young and old? What are its predictive "
+        "values where it will be used? The model card of `idfsmec train` states both. "
+        f"*({T})*",
     ],
     "Sharing": [
         f"Where are the data, the code and the model, and who may use them? *({T}, {R}, {C})*",
@@ -160,7 +160,7 @@ def _variable(row: dict[str, Any], audit: Audit) -> dict[str, Any]:
 
 
 def _score_acquisition(audit: Audit) -> tuple[dict[str, Any] | None, str]:
-    """Return the AUC of acquisition, and which model it is of; its CI where the verdict bears it.
+    """Return the AUC of acquisition and its model, with a CI only if the corrected test agrees.
 
     The corrected test decides, as for the verdict: a CI that excludes 0.5 beside a verdict that
     chance explains the AUC would say the opposite.
@@ -217,7 +217,7 @@ def write_reporting_checklist(
     *,
     overwrite: bool = False,
 ) -> Path:
-    """Write what a paper has to report, answered as far as results and tables allow.
+    """Write a reporting checklist with the answers that results and tables contain.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def write_reporting_checklist(
 
 
 def _answers(results: Results, tables: Mapping[str, FeatureTable]) -> dict[str, list[str]]:
-    """Answer what results and tables allow, by section."""
+    """Return the answers that results and tables contain, by section."""
     answers: dict[str, list[str]] = {section: [] for section in _QUESTIONS}
     audits = audits_of(results)
     for name, about in results.tables.items():

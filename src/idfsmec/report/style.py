@@ -114,7 +114,7 @@ def use_style() -> None:
 
 
 class MethodLook(NamedTuple):
-    """How a method is written and drawn everywhere; ``quiet`` ones are thin, without CI."""
+    """Label and style of a method; ``quiet`` ones are thin, without CI."""
 
     label: str
     color: str

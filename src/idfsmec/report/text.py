@@ -13,16 +13,16 @@ from idfsmec.errors import InputError
 from idfsmec.errors import listing as listing
 from idfsmec.table.columns import split_column
 
-#: What differences are called that the corrected test decides, and estimates that only have a CI.
+#: Words for differences with a corrected test, and for estimates that only have a CI.
 SIGNIFICANT = "significant at 5 % after Holm's correction"
 EXCLUDES_ZERO = "95 % CI excludes 0"
 
 _METRICS = {
     "f1": "F1",
     "roc_auc": "AUC",
-    "subject_accuracy": "accuracy by participant",
-    "subject_balanced_accuracy": "balanced accuracy by participant",
-    "subject_roc_auc": "AUC by participant",
+    "subject_accuracy": "accuracy per participant",
+    "subject_balanced_accuracy": "balanced accuracy per participant",
+    "subject_roc_auc": "AUC per participant",
 }
 _FOLDS = {
     "subject": "subject-wise folds",
@@ -47,7 +47,7 @@ _FEATURES = {
     "ap_beta_theta_ratio": "beta/theta power ratio",
     "log_ap_beta_theta_ratio": "log beta/theta power ratio",
     "log_variance": "log variance",
-    "nsi": "non-stationarity index",
+    "nsi": "non-stationary index",
     "hoc": "higher-order crossings",
     "c0": "C0 complexity",
     "spectral_entropy": "spectral entropy",

@@ -1,4 +1,4 @@
-"""What all selectors share: from an order of features to scikit-learn's selector interface.
+"""Base of all selectors: from an order of features to scikit-learn's selector interface.
 
 Selectors are dataclasses: their fields are scikit-learn's parameters, and
 ``_parameter_constraints`` says what these may be.
@@ -162,7 +162,7 @@ def check_samples(
 
 
 def constant_features(X: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Say which features carry nothing, by the one rule for that."""
+    """Return which features are constant."""
     return Scaling.learn(X).constant
 
 
@@ -180,7 +180,7 @@ def regression_data(
 
 
 def count_features(wanted: int | float, n_features: int) -> int:
-    """How many features a number or a fraction of them means."""
+    """Return the number of features for a number or a fraction."""
     if isinstance(wanted, Integral):
         return min(int(wanted), n_features)
     return max(1, int(n_features * wanted))

@@ -1,4 +1,4 @@
-"""What tuning tries by default, for ``IDFSMECCV``, ``select --tune`` and the benchmark alike.
+"""Default grids of tuning, for ``IDFSMECCV``, ``select --tune`` and the benchmark.
 
 Numbers only: whoever completes a word on the command line may read them without waiting for more.
 """

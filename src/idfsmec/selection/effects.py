@@ -41,7 +41,7 @@ def feature_effects(
     n_resamples: int = 1000,
     random_state: RandomState = 0,
 ) -> pd.DataFrame:
-    """How every feature differs between classes, or goes with a score, by subject.
+    """Compute how every feature differs between classes, or is related to a score, by subject.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def effects_of_sums(
 
 
 def _direction(size: Array, means: Sequence[Array], classes: NDArray) -> NDArray:
-    """Say in which class the mean is highest; empty where the size is not known."""
+    """Return in which class the mean is highest; empty where the size is not known."""
     # Of two classes the sign of Hedges' g decides, which is that of the difference of means.
     highest = (size > 0).astype(int) if len(means) == 2 else np.argmax(means, axis=0)
     word = "higher" if len(means) == 2 else "highest"

@@ -231,7 +231,7 @@ class Fits:
     n_fallbacks: int
 
     def weigh(self, gamma: float, *, fold: int = 0, lam: int = 0) -> Weighing:
-        """Weigh channels and order features.
+        """Compute channel weights and order features.
 
         Features are ordered by score (channel weight times feature weight; with subjects, times
         what the regression uses of it where a channel has few features). Those with score zero
@@ -252,7 +252,7 @@ class Fits:
         return Weighing(alpha, scores, order, ranks(order))
 
     def usable(self, fold: int = 0) -> NDArray[np.bool_]:
-        """Which channels carry something, shape (n_channels,)."""
+        """Whether each channel has information, shape (n_channels,)."""
         return np.isfinite(self.channels.objectives[fold, 0])
 
     @property
@@ -273,7 +273,7 @@ class Fits:
         return np.minimum.accumulate(course)
 
     def warn(self, stacklevel: int = 4) -> None:
-        """Name channels that carry nothing and those that are not solved."""
+        """Warn of channels without information and of those that did not converge."""
         names, n_folds, options = self.table.channel_names, len(self.losses), self.table.options
         counts: Counter[tuple[int, str]] = Counter()
         for fold, unusable in enumerate(self.channels.unusable):
@@ -289,12 +289,12 @@ class Fits:
                 f"{names[v]} ({reason}{f', in {n} of {n_folds} folds' if n_folds > 1 else ''})"
                 for (v, reason), n in sorted(counts.items())
             )
-            text = f"Channels that carry nothing get weight 0 and rank last: {why}."
+            text = f"Channels without information get weight 0 and rank last: {why}."
             warnings.warn(text, UserWarning, stacklevel=stacklevel)
         if self.n_fallbacks:
             warnings.warn(
-                "Channels are weighed by the loss on the training samples, because participants "
-                "are too few to hold some of each class out: channels that one class rarely has "
+                "Channels are weighted by the training loss, because there are too few "
+                "participants to hold out some of each class. Channels that one class rarely has "
                 "are overrated.",
                 UserWarning,
                 stacklevel=stacklevel,
@@ -358,7 +358,7 @@ class ChannelEstimator(CheckedEstimator):
         return check_samples(self, X, y, ensure_min_samples=ensure_min_samples, **how)
 
     def _options(self) -> dict[str, Any]:
-        """How channels are posed, solved and weighed."""
+        """Return how channels are posed, solved and weighted."""
         return {name: value for name, value in self.get_params(False).items() if name in OPTIONS}
 
     def check_table(
@@ -419,12 +419,11 @@ def is_stored(X: Any) -> bool:
 class IDFSMEC(ChannelSelector):
     """Feature selection with missing channels (IDFS-MEC).
 
-    Every channel is fitted by orthogonal regression on the samples that have it; the regression
-    weighs its features (``feature_weights_``), avoids features that repeat each other, and its
-    loss on subjects it has not seen weighs the channel (``channel_weights_``). A feature's score
-    is the product of both weights. Values at samples where a channel is missing are never used
-    and never invented. A channel is any block of features that goes missing together: an
-    electrode, an audio recording, a questionnaire.
+    Every channel is fitted by orthogonal regression on the samples that have it. The regression
+    weights the features of the channel (``feature_weights_``) and avoids redundant ones. Its loss
+    on held-out subjects weights the channel (``channel_weights_``). A feature's score is the
+    product of both weights. Missing values are neither used nor imputed. A channel is any block of
+    features that is missing together: an electrode, an audio recording, a questionnaire.
 
     Parameters
     ----------
@@ -434,21 +433,21 @@ class IDFSMEC(ChannelSelector):
     n_features_to_select : int or float, default=20
         How many features to keep: a number (all, if there are fewer) or a fraction.
     lam : float, default=1.0
-        Redundancy weight, >= 0: what it costs to use features of a channel that repeat each
-        other. Small values give few features per channel.
+        Weight of the redundancy between features of a channel, >= 0. Small values give few
+        features per channel.
     gamma : float, default=2.0
-        How evenly channels are weighted, > 1. Close to 1 the best channel takes all.
+        How evenly channels are weighted, > 1. Close to 1 the best channel gets most of the weight.
     channel_loss : {"held-out", "in-sample"}, default="held-out"
-        The loss that weighs channels. ``"held-out"``: the squared error of predicted class
-        indicators, clipped to [0, 1], on subjects left out by two repeats of four folds: the mean
-        over the subjects of each class who have the channel, averaged by the classes' shares. It
-        is the expected error given the mean and variance of the predictions, which follow from
-        sums. ``"in-sample"`` is the paper's ``objective_``, by which a channel that one class
-        hardly has looks good even if it is noise.
+        The loss that determines channel weights. ``"held-out"``: the squared error of predicted
+        class indicators, clipped to [0, 1], on subjects left out by two repeats of four folds: the
+        mean over the subjects of each class who have the channel, averaged by the classes' shares.
+        It is the expected error given the mean and variance of the predictions, which follow from
+        sums. ``"in-sample"`` is the paper's ``objective_``, which favours a channel that one class
+        rarely has, even if it is noise.
     lam_scale : {"samples", "paper"}, default="samples"
         The loss is a sum over samples, the redundancy is not. ``"samples"`` multiplies ``lam`` by
         the number of samples over 1000 (by the sum of their weights, if these are given), so that
-        it means the same for any number of samples; ``"paper"`` takes it as it is.
+        it means the same for any number of samples; ``"paper"`` leaves it unchanged.
     standardize : bool, default=True
         Scale every feature to unit variance over its observed samples. The objective is not
         scale invariant, so switch this off only if your features have comparable units.
@@ -456,13 +455,13 @@ class IDFSMEC(ChannelSelector):
         ``"ipw"`` divides a channel's loss by the share of samples that have it. ``None`` is the
         paper's plain sum, which favours channels that are often missing.
     channel_weighting : bool, default=True
-        False weighs all channels alike (an ablation).
+        False gives all channels the same weight (an ablation).
     missing_indicator : bool, default=True
         False imputes missing values by the mean and treats them as observed (an ablation).
     tol : float, default=1e-6
         A channel is solved when its first-order conditions hold to this relative accuracy.
     max_iter : int, default=10000
-        Iterations after which a channel is given up, with a warning.
+        Maximum number of iterations; a warning names channels that did not converge.
     device : str, optional
         Solve on this PyTorch device, ``"cuda"`` for instance (extra ``gpu``). Worth it for grids
         of thousands of problems; a single fit is faster without.
@@ -472,23 +471,23 @@ class IDFSMEC(ChannelSelector):
     channel_names_ : ndarray of shape (n_channels,)
         In order of first appearance.
     channel_weights_ : ndarray of shape (n_channels,)
-        alpha; sums to 1. Zero for channels that carry nothing.
+        alpha; sums to 1. Zero for channels without information.
     feature_weights_ : ndarray of shape (n_features,)
-        theta; sums to 1 within each channel that carries something.
+        theta; sums to 1 within each channel with information.
     scores_ : ndarray of shape (n_features,)
         ``alpha * theta``. With groups, in channels of fewer than six features,
         ``alpha * |theta_j W_j|^(2/3)``: what the channel's regression uses of theta.
     ranking_ : ndarray of shape (n_features,)
         1 is best. By score; features with score 0 by what adding them alone to their channel's
-        model would gain, weighted by alpha; then constant features and those of channels that
-        carry nothing; ties in column order.
+        model would gain, weighted by alpha; then constant features and those of channels without
+        information; ties in column order.
     support_ : ndarray of shape (n_features,)
     objective_ : ndarray of shape (n_channels,)
-        Final loss U of every channel; infinite for channels that carry nothing.
+        Final loss U of every channel; infinite for channels without information.
     held_out_loss_ : ndarray of shape (n_channels,) or None
         Mean squared error of every channel on subjects left out; infinite where too few subjects
-        of a class have the channel to test it. None where it does not weigh the channels: with
-        ``channel_loss="in-sample"``, with ``channel_weighting=False``, or (with a warning) if
+        of a class have the channel to test it. None where it does not determine channel weights:
+        with ``channel_loss="in-sample"``, with ``channel_weighting=False``, or (with a warning) if
         subjects are too few.
     objective_history_ : ndarray of shape (n_iter + 1,)
         The weighted sum over channels after each iteration; never rises.
@@ -503,8 +502,8 @@ class IDFSMEC(ChannelSelector):
     effects_ : DataFrame
         Direction and size of every feature by subject; see
         :func:`idfsmec.selection.feature_effects`. Computed when first asked for, from X as it is
-        then; a selector that was pickled before has none, since it does not carry its samples.
-        From sums with normal-theory intervals and without AUC.
+        then; a selector that was pickled before has none, because samples are not pickled. From
+        sums they have normal-theory CIs and no AUC.
     study_ : Study
         Only after fitting from sums: sites and subjects that count per channel, and the scheme of
         the held-out loss.
@@ -572,9 +571,9 @@ class IDFSMEC(ChannelSelector):
         if is_stored(X):
             if any(given is not None for given in (y, groups, sample_weight)):
                 raise InputError(
-                    f"{type(self).__name__} got the name of a table, and besides it y, groups or "
-                    "sample_weight: labels and subjects are columns of the table, and its samples "
-                    "have no weights."
+                    f"{type(self).__name__} got the name of a table together with y, groups or "
+                    "sample_weight: labels and subjects are columns of the table, and its "
+                    "samples have no weights."
                 )
             channels = None if self.channels is None else np.asarray(self.channels).tolist()
             self._fit_study(stream_sums(X, channels))
@@ -607,11 +606,10 @@ class IDFSMEC(ChannelSelector):
         """Rank features and channels from the summaries of sites.
 
         Feature weights equal those of ``fit`` on all rows with subjects as ``groups``, to
-        rounding, where no site suppressed anything. Channels are weighed by the held-out loss over
-        the sites' folds, or by leaving out one site at a time where a site has one fold only;
-        ``study_.scheme`` says which. A channel that neither can judge is weighed by its loss on
-        the training subjects, corrected for the number of parameters, and named in
-        ``study_.corrected``.
+        rounding, where no site suppressed anything. Channels are weighted by the held-out loss
+        over the sites' folds, or by leaving out one site at a time where a site has one fold only;
+        ``study_.scheme`` states which. A channel without a held-out loss is weighted by its
+        training loss, corrected for the number of parameters, and listed in ``study_.corrected``.
 
         Parameters
         ----------
@@ -659,7 +657,7 @@ class IDFSMEC(ChannelSelector):
     def partial_fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Add samples to those of earlier calls, and rank from the sums over all of them.
 
-        Samples are summed up and forgotten. A subject's samples must all come in one call, because
+        Samples are summed up and not kept. A subject's samples must all come in one call, because
         each subject counts once. The ranking is that of :meth:`fit` on all pieces.
 
         Parameters
@@ -721,7 +719,7 @@ class IDFSMEC(ChannelSelector):
         """Direction and size of every feature, by subject."""
         if "_samples" not in vars(self):
             raise AttributeError(
-                "effects_ is computed from the samples of fit, which are not there: fit the "
+                "effects_ is computed from the samples of fit, which are not available: fit the "
                 "selector first, or ask for effects_ before pickling it."
             )
         X, y, groups = self._samples

@@ -92,10 +92,10 @@ class IDFSMECCV(ChannelSelector):
 
     All folds, all ``lams`` and all channels are solved in one batch. A linear SVM on the leading
     features, standardised and imputed by the training part and cut at six deviations, then scores
-    them on the held-out part. The number of features and the cost are chosen together, with
-    ``lam`` and ``gamma`` as :class:`IDFSMEC` has them: 20 features and C = 0.01, or what is
-    nearest, unless another pair is better by one standard error over the folds; another ``lam``
-    and ``gamma`` have to be by three. The benchmark chooses in the same way.
+    them on the held-out part. First the number of features and the cost are chosen together, with
+    the default ``lam`` and ``gamma``: 20 features and C = 0.01, or the nearest values, unless
+    another pair is better by one standard error over the folds. Another ``lam`` and ``gamma`` must
+    be better by three. The benchmark chooses in the same way.
 
     Parameters
     ----------
@@ -111,9 +111,9 @@ class IDFSMECCV(ChannelSelector):
         Inner folds. With an integer and ``groups``, folds are stratified and keep groups
         together; there are fewer where a class has too few samples or groups.
     imputer : transformer, optional
-        What stands in for missing values, such as ``ChannelImputer()``, which ``idfsmec select
-        --tune`` and the benchmark have; fitted on the training part of each fold, with
-        ``channels`` set where it has them. By default the training mean.
+        Imputer of missing values, such as ``ChannelImputer()``, which ``idfsmec select --tune``
+        and the benchmark use; fitted on the training part of each fold, with ``channels`` set
+        where it has them. By default the training mean.
     class_weight : {"balanced", None}, default="balanced"
         Of the linear SVM.
     scoring : str, default="subject_neg_log_loss"
@@ -130,7 +130,7 @@ missing_indicator, tol, max_iter, device
     best_params_ : dict
         ``lam``, ``gamma`` and ``n_features_to_select``.
     best_cost_ : float
-        The cost chosen along.
+        The chosen cost.
     best_score_ : float
         Mean over the inner folds; optimistic, as the best of many.
     best_index_ : int

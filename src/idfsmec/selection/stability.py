@@ -53,19 +53,19 @@ _ELEMENTS, _TOGETHER = 2**25, 100
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class StabilitySelector(RankingSelector):
-    """Keep the features that a selector picks again and again on random halves of the subjects.
+    """Keep the features that a selector picks repeatedly on random halves of the subjects.
 
-    Subjects (not samples) are split in two halves at random, many times, with equally many of
-    each class in both halves; the selector runs on every half. The share of halves on which a
-    feature is picked, its selection frequency, tells how stable the selection is, and a threshold
-    on it bounds the number of features picked by chance [1]_ [2]_.
+    Subjects (not samples) are split in two halves at random, many times, with equally many of each
+    class in both halves; the selector runs on every half. The share of halves on which a feature
+    is picked, its selection frequency, measures how stable the selection is, and a threshold on it
+    bounds the number of features picked by chance [1]_ [2]_.
 
     Parameters
     ----------
     estimator : selector, optional
         Any selector with ``n_features_to_select`` and ``ranking_``, such as those of
-        :mod:`idfsmec.selection`; by default :class:`IDFSMEC`. One that takes no NaN gets
-        each half filled with that half's means.
+        :mod:`idfsmec.selection`; by default :class:`IDFSMEC`. One that refuses NaN gets each half
+        imputed by the half's means.
     n_features_to_select : int, float or None, default=None
         How many features are picked on every half (``q``): a number, a fraction, or the square
         root of 0.8 times the number of features (None), for which a threshold of 0.9 bounds the

@@ -58,7 +58,7 @@ class Scaling:
 
     @property
     def constant(self) -> NDArray[np.bool_]:
-        """Which features carry nothing, shape (n_features,)."""
+        """Whether each feature is constant, shape (n_features,)."""
         return np.isinf(self.unit)
 
     def apply(self, X: Array) -> Array:
@@ -104,7 +104,7 @@ def observed_moments(X: Array) -> tuple[Array, Array]:
 
 
 def is_constant(mean: Array, std: Array) -> NDArray[np.bool_]:
-    """Say which features do not vary: those whose deviation is rounding noise of their mean."""
+    """Return which features are constant: their deviation is rounding noise of their mean."""
     return ~(np.asarray(std) > CONSTANT_BELOW * np.abs(mean))
 
 

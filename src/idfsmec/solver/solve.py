@@ -66,7 +66,7 @@ _BLOCK, _BLOCK_ON_DEVICE = 2048 * 18**2, 65_536 * 18**2
 
 @dataclass(frozen=True)
 class Solution:
-    """What :func:`solve` finds, for every problem of the batch."""
+    """Solutions of :func:`solve`, for every problem of the batch."""
 
     theta: Array  # feature weights, on the simplex, (b, d)
     W: Array  # projections, transposed, (b, c, d)
@@ -371,7 +371,7 @@ def _pose(table: int, moments: Moments, options: Options, fits: ChannelFits) -> 
 
 
 def _unusable(moments: Moments, varying: NDArray[np.bool_]) -> dict[int, str]:
-    """Channels that carry nothing, and why."""
+    """Return the channels without information, with the reason."""
     if moments.class_count.shape[1] == 1:
         several = moments.centred()[2] > 1e-12 * moments.sum_yy
         lacking = "observed for one value of the target only"

@@ -140,7 +140,7 @@ class Moments:
         return A, P, y2
 
     def constant(self) -> Mask:
-        """Say which features do not vary over the observed samples, shape (b, d)."""
+        """Return which features are constant over the observed samples, shape (b, d)."""
         return is_constant(self.mean, self.std)
 
 
@@ -310,7 +310,7 @@ class _Samples:
 
 
 def _starts(keys: Indices) -> Indices:
-    """Say where sorted columns differ from those before."""
+    """Return where sorted columns differ from those before."""
     return np.flatnonzero(np.any(np.diff(keys, axis=1, prepend=-1) != 0, axis=0))
 
 
@@ -385,7 +385,7 @@ def _as_slice(columns: Indices) -> slice | Indices:
 
 
 def _observed(values: Array) -> Mask:
-    """Say which samples have each channel, (b, n): those without NaN."""
+    """Return which samples have each channel, (b, n): those without NaN."""
     # A mean of finite numbers is finite; half of it does not overflow on the way either.
     return ~np.isnan(values @ np.full(values.shape[2], 0.5 / values.shape[2]))
 
@@ -449,7 +449,7 @@ def join_sums(parts: Sequence[Sums]) -> Sums:
 
 
 def n_repeats(n_values: float) -> int:
-    """Say how many repeats of the folds a table of so many numbers gets."""
+    """Return the number of repeats of the folds for a table of this size."""
     return N_REPEATS if n_values <= _LARGE_TABLE else 1
 
 

@@ -119,8 +119,8 @@ def refuse_alike(names: Iterable[str], what: str, where: str = "") -> None:
             begin = f"{where}: the" if where else "The"
             raise InputError(
                 f"{begin} {what}s {quote(first)} and {quote(name)} differ only in case, width, "
-                "blanks or leading zeros: spell them alike if they are one, or rename one of "
-                "them."
+                "blanks or leading zeros: spell them alike if they are the same, or rename one "
+                "of them."
             )
 
 
@@ -139,14 +139,14 @@ def clean_columns(columns: list[Any]) -> list[str]:
         split_column(name)
         if name in clean:
             also = "" if clean[name] == column else f", as {clean[name]!r} and as {column!r}"
-            raise InputError(f"Column {name!r} is there more than once{also}: rename or drop one.")
+            raise InputError(f"Column {name!r} occurs more than once{also}: rename or drop one.")
         clean[name] = column
     refuse_alike(list(channels), "channel")
     return list(clean)
 
 
 def part_header(columns: Sequence[Any]) -> tuple[list[str], list[str]]:
-    """Tell, in the header of a file, columns about rows from features.
+    """Separate columns about rows from features in the header of a file.
 
     A column about rows has a known name, or no ``__`` and a place before the first feature;
     behind it, a name without ``__`` is a feature misspelt.
@@ -167,13 +167,13 @@ def part_header(columns: Sequence[Any]) -> tuple[list[str], list[str]]:
         if isinstance(name, str) and SEPARATOR not in name and True in joined:
             raise InputError(
                 f"Column {name!r} stands among the features, but is not of the form "
-                f"'<channel>{SEPARATOR}<feature>': rename it, or put it before the features if it "
-                "says something about rows."
+                f"'<channel>{SEPARATOR}<feature>': rename it, or put it before the features if "
+                "it describes rows."
             )
     channels = {split_column(column)[0] for column in clean_columns(features)}
     for name in rows:
         if rows.count(name) > 1:
-            raise InputError(f"Column {name!r} is there more than once: rename or drop one.")
+            raise InputError(f"Column {name!r} occurs more than once: rename or drop one.")
         channel, underscore, rest = name.partition("_")
         if underscore and channel in channels:
             raise InputError(

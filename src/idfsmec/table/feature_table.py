@@ -54,17 +54,17 @@ class FeatureTable:
     Samples keep their order, whatever index came in. The rows of ``X`` are indexed by their
     subjects (the index is named ``subject``), which thus reach our estimators inside
     ``cross_val_score`` and ``GridSearchCV`` too; ``y`` and ``subjects`` are numbered
-    0 ... n_samples - 1. Everything is checked when a table is made, so whoever gets one need not.
+    0 ... n_samples - 1. Everything is checked when a table is made.
 
     Parameters
     ----------
     X : DataFrame of shape (n_samples, n_features)
-        Columns are named ``<channel>__<feature>``; the last ``__`` parts the two. NaN means
+        Columns are named ``<channel>__<feature>``; the last ``__`` separates the two. NaN means
         that the channel is missing in that sample. Kept as float64.
     y : Series of shape (n_samples,)
         Labels: text, integers, booleans or numbers, none missing.
     subjects : Series of shape (n_samples,)
-        Who each sample comes from: the groups that folds must not tear apart.
+        The subject of each sample: folds keep samples of a subject together.
     info : mapping, optional
         How the table was made: sampling rate, bands, montage and the like. Holds what JSON
         can hold, so every file format gives it back unchanged (tuples come back as lists).
@@ -72,9 +72,9 @@ class FeatureTable:
     sites : Series of shape (n_samples,), optional
         The hospital of each sample.
     rows : DataFrame of shape (n_samples, n_columns), optional
-        What else is known about each sample: ``recording`` (a name), ``session``,
-        ``condition``, ``epoch`` (its number in the recording), ``onset`` (in seconds), and age,
-        sex or whatever the study knows.
+        What else is known about each sample: ``recording`` (a name), ``session``, ``condition``,
+        ``epoch`` (its number in the recording), ``onset`` (in seconds), and others such as age and
+        sex.
     reasons : DataFrame, optional
         Why channels are missing, with the columns ``recording``, ``epoch``, ``channel`` and
         ``reason``; a cell may have several. Those of rows and channels that are not in the
@@ -143,7 +143,7 @@ class FeatureTable:
 
     @property
     def observed(self) -> pd.DataFrame:
-        """Which channel is there in which sample: bool, of shape (n_samples, n_channels).
+        """Whether each channel is observed in each sample: bool, shape (n_samples, n_channels).
 
         A channel with some of its features missing in a sample counts as missing there.
         """
@@ -195,11 +195,11 @@ class FeatureTable:
     def read(cls, path: str | PathLike[str]) -> FeatureTable:
         """Read a table from Parquet (``.parquet``) or CSV (``.csv``, ``.csv.gz``).
 
-        The file has the columns ``subject``, ``label``, optionally ``site`` and others that say
-        something about rows, then the features; it may come from :meth:`write`, or from R,
-        pandas or a spreadsheet. In CSV files made by hand, subjects are read as text, labels as
-        integers where all of them are, and commas, semicolons and tabs all part the cells.
-        Warns of a subject at two sites, who is one subject here.
+        The file has the columns ``subject``, ``label``, optionally ``site`` and others that
+        describe rows, then the features; it may come from :meth:`write`, or from R, pandas or a
+        spreadsheet. In CSV files made by hand, subjects are read as text, labels as integers where
+        all of them are, and commas, semicolons or tabs separate the cells. Warns of a subject at
+        two sites, who is one subject here.
         """
         try:
             table = cls._from_frame(*read_table(Path(path)))
@@ -212,10 +212,10 @@ class FeatureTable:
     def write(self, path: str | PathLike[str]) -> Path:
         """Write the table to Parquet (``.parquet``) or CSV (``.csv``, ``.csv.gz``).
 
-        Reading it back gives the very same table. A CSV file gets a companion
-        ``<file name>.info.json`` with what CSV has no place for: ``info`` and dtypes. Reasons
-        why channels are missing go into ``<file name>.reasons.tsv.gz``. The files are written
-        beside and renamed, so no half table is ever read.
+        Reading it back gives the same table. A CSV file gets a companion ``<file name>.info.json``
+        with ``info`` and dtypes, which CSV cannot hold. Reasons why channels are missing go into
+        ``<file name>.reasons.tsv.gz``. Files are renamed when they are complete, so no half table
+        is ever read.
 
         Returns
         -------
@@ -227,7 +227,7 @@ class FeatureTable:
         return path
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one DataFrame: subject, label, site, what is known about rows, then features.
+        """Return one DataFrame: subject, label, site, columns about rows, then features.
 
         Examples
         --------
@@ -356,8 +356,7 @@ def _join_tables(
     with_sites = sum(SITE in frame for frame in frames)
     if 0 < with_sites < len(frames):
         raise InputError(
-            "Some of the tables say at which site samples were recorded, others do not: give "
-            "sites to all of them, or to none."
+            "Some tables have sites and others do not: give sites to all of them, or to none."
         )
     for what in (SUBJECT, LABEL, SITE)[: 3 if with_sites else 2]:
         kinds = sorted({str(frame[what].dtype) for frame in frames})
@@ -421,7 +420,7 @@ def _with_distinct_recordings(tables: Iterable[FeatureTable]) -> list[FeatureTab
 
 
 def _recording_identities(table: FeatureTable) -> dict[str, dict[str, Any]]:
-    """Return names of a table's recordings, with what tells equal names of two tables apart."""
+    """Return names of a table's recordings, with what distinguishes equal names of two tables."""
     if table.rows is None or RECORDING not in table.rows:
         return {}
     at = None if table.sites is None else table.sites.astype(str)
@@ -660,7 +659,7 @@ def clean_rows(rows: Any, index: pd.Index) -> pd.DataFrame | None:
     names = list(rows.columns)
     for name in names:
         if not isinstance(name, str) or not name or names.count(name) > 1:
-            raise InputError(f"rows: column {name!r} must be text and be there once.")
+            raise InputError(f"rows: column {name!r} must be text and occur once.")
         if name in (*GROUPS, SITE) or SEPARATOR in name:
             raise InputError(
                 f"rows: column {name!r} would be taken for something else in a file: rename it."

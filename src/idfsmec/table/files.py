@@ -42,7 +42,7 @@ _KINDS = {"int64": "integer", "float64": "number", "bool": "boolean"}
 
 
 def file_format(path: Path) -> str:
-    """Tell from a file's name how it is, or will be, written: "parquet" or "csv"."""
+    """Return the format of a file by its name: "parquet" or "csv"."""
     name = path.name.lower()
     if name.endswith((".csv", ".csv.gz")):
         return "csv"
@@ -113,7 +113,7 @@ def read_table(path: Path) -> tuple[pd.DataFrame, dict[str, Any], pd.DataFrame |
 
 
 def info_of(schema: pa.Schema) -> dict[str, Any]:
-    """Tell from the schema of Parquet files how their table was made."""
+    """Return the ``info`` of a table from the schema of its Parquet files."""
     return _parse_metadata((schema.metadata or {}).get(METADATA_KEY)).get("info", {})
 
 
@@ -202,7 +202,7 @@ def _read_reasons(path: Path, digest: Any) -> pd.DataFrame | None:
     packed = file.read_bytes()
     if hashlib.sha256(packed).hexdigest() != digest:
         warnings.warn(
-            f"{file}: was not written with {path.name} or is damaged, and is left aside.",
+            f"{file}: was not written with {path.name} or is damaged, and is ignored.",
             stacklevel=2,
         )
         return None

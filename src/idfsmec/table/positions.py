@@ -44,7 +44,7 @@ _NOT_EEG = re.compile(
 
 @dataclass(frozen=True)
 class ChannelPlan:
-    """What becomes of each channel: new names of those kept, reasons of those dropped."""
+    """New names of the channels that are kept, and reasons for those that are dropped."""
 
     renamed: dict[str, str] = field(default_factory=dict)
     dropped: dict[str, str] = field(default_factory=dict)

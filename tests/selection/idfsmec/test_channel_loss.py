@@ -36,7 +36,7 @@ def rank_of_last(weights):
     return int((weights > weights[-1]).sum()) + 1
 
 
-@pytest.mark.filterwarnings("ignore:Channels that carry nothing")
+@pytest.mark.filterwarnings("ignore:Channels without information")
 @pytest.mark.parametrize("n_with", [29, 15, 8, 4, 2, 1])
 def test_a_noise_channel_that_few_patients_have_never_leads(n_with):
     for seed in range(3):
@@ -97,7 +97,7 @@ def test_a_channel_that_one_patient_has_gets_no_weight_and_is_named():
     assert sorted(selector.ranking_[-6:]) == list(range(67, 73))
 
 
-@pytest.mark.filterwarnings("ignore:Channels that carry nothing")
+@pytest.mark.filterwarnings("ignore:Channels without information")
 def test_neither_order_nor_type_of_names_matters():
     X, y, channels, subjects = noise_cohort(4, 2)
     rows = np.random.default_rng(0).permutation(y.size)
@@ -130,7 +130,7 @@ def test_grid_and_path_give_what_single_fits_give():
     assert_allclose(path.channel_weights[1, 0], alone.channel_weights_)
 
 
-@pytest.mark.filterwarnings("ignore:Channels that carry nothing")
+@pytest.mark.filterwarnings("ignore:Channels without information")
 def test_halves_of_the_subjects_do_not_select_the_noise_channel():
     X, y, channels, subjects = noise_cohort(4, 0)
     stable = StabilitySelector(
@@ -142,7 +142,7 @@ def test_halves_of_the_subjects_do_not_select_the_noise_channel():
 def test_with_one_subject_of_a_class_the_training_samples_judge():
     X, y, channels, subjects = noise_cohort(29, 0)
     some = (subjects < 10) | (subjects == 40)  # one patient
-    with pytest.warns(UserWarning, match="too few to hold some of each class out"):
+    with pytest.warns(UserWarning, match="too few participants to hold out some of each class"):
         selector = IDFSMEC(channels).fit(X[some], y[some], subjects[some])
     plain = IDFSMEC(channels, channel_loss="in-sample").fit(X[some], y[some], subjects[some])
     assert_allclose(selector.scores_, plain.scores_, rtol=1e-9)

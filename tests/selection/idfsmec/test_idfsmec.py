@@ -308,7 +308,7 @@ def test_channels_of_different_sizes():
 
 def test_two_samples_are_enough():
     X = np.array([[0.0, 1.0, 3.0], [1.0, 1.5, -2.0]])
-    with pytest.warns(UserWarning, match="too few to hold some of each class out"):
+    with pytest.warns(UserWarning, match="too few participants to hold out some of each class"):
         selector = fitted(X, ["HC", "MDD"], ["a", "a", "b"])
     assert np.isfinite(selector.scores_).all()
     assert selector.held_out_loss_ is None

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from idfsmec import IDFSMEC
 
 
-@pytest.mark.filterwarnings("ignore:Channels are weighed by the loss on the training")
+@pytest.mark.filterwarnings("ignore:Channels are weighted by the training loss")
 @parametrize_with_checks([IDFSMEC()])
 def test_keeps_the_contract_of_scikit_learn(estimator, check):
     check(estimator)

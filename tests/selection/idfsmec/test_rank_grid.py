@@ -88,7 +88,7 @@ def test_channels_that_carry_nothing_in_some_folds_are_named_once(incomplete, fo
         IDFSMEC(channels).rank_grid(X, y, SETTINGS, held_out=folds)
     assert said[0].filename == __file__
     assert [str(one.message) for one in said] == [
-        "Channels that carry nothing get weight 0 and rank last: "
+        "Channels without information get weight 0 and rank last: "
         "E1 (never observed, in 1 of 3 folds)."
     ]
 

@@ -33,7 +33,7 @@ def read_ds005356(root: str | PathLike[str]) -> list[Recording]:
     Parameters
     ----------
     root : path-like
-        The folder of ``sub-*`` and ``Code``, where the workbook tells the groups.
+        The folder of ``sub-*`` and ``Code``, where the workbook states the groups.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def read_ds005356(root: str | PathLike[str]) -> list[Recording]:
         recordings.append(file_recording(path, subject, label, _read, **about))
     warn_of_left_out(workbook, {"without a group": unlabelled})
     if not recordings:
-        raise InputError(f"{workbook}: tells the group (MDD or CTL) of no participant in {root}.")
+        raise InputError(f"{workbook}: has no group (MDD or CTL) of any participant in {root}.")
     return recordings
 
 

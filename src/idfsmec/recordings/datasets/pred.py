@@ -61,7 +61,7 @@ LABEL_RULES: dict[str, tuple[float, tuple[int, ...], float]] = {
 
 @dataclass(frozen=True)
 class _Participant:
-    """What the releases say about one subject; ``bdi`` is NaN where there is no score."""
+    """A subject of the releases; ``bdi`` is NaN where there is no score."""
 
     number: str
     bdi: float
@@ -80,7 +80,7 @@ class _Participant:
 def read_pred_d003(
     root: str | PathLike[str], *, labels: str = "bdi13", condition: str | None = None
 ) -> list[Recording]:
-    """Name the recordings of PRED+CT d003 (64 channels, 500 Hz, 122 subjects).
+    """Name the recordings of PRED+CT d003 (64 channels, 500 Hz, 121 subjects).
 
     Parameters
     ----------

@@ -72,8 +72,8 @@ def read_tdbrain(
     -------
     list of Recording
         With the labels ``"MDD"`` (also with other diagnoses, such as ``MDD/OCD``; the column
-        ``indication`` tells them) and ``"HC"``. Of version 3.1, ``batch`` is ``early`` for
-        numbers below 88000000, which is associated with the group.
+        ``indication`` lists them) and ``"HC"``. Of version 3.1, ``batch`` is ``early`` for numbers
+        below 88000000, which is associated with the group.
     """
     root = Path(root)
     check_choice("labels", labels, LABEL_COLUMNS)

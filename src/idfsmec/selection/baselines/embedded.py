@@ -62,7 +62,7 @@ class RFS(CompleteSelector):
     tol : float, default=1e-6
         Stop when an iteration lowers the objective by less than this fraction.
     max_iter : int, default=500
-        Most iterations; a warning tells if they did not suffice.
+        Most iterations; a warning says if they did not suffice.
 
     Attributes
     ----------
@@ -208,7 +208,7 @@ class FSOR(CompleteSelector):
     tol : float, default=1e-4
         Stop when the first-order conditions hold to this relative accuracy.
     max_iter : int, default=10000
-        Most iterations; a warning tells if they did not suffice.
+        Most iterations; a warning says if they did not suffice.
 
     Attributes
     ----------
@@ -541,7 +541,7 @@ class GroupLasso(CompleteSelector):
     tol : float, default=1e-4
         Stop when the duality gap is at most this share of what there is to explain.
     max_iter : int, default=10000
-        Most passes over the channels; a warning tells if they did not suffice.
+        Most passes over the channels; a warning says if they did not suffice.
 
     Attributes
     ----------
