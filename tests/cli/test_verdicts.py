@@ -80,8 +80,14 @@ def test_select_and_benchmark_repeat_the_verdict_kept_for_this_content(folder, t
     said = run("select", table, *out)
     assert RED in said
     assert "pooled (eyes-closed, eyes-open); --condition eyes-closed" in said
-    few = ["--experiment", "accuracy", "--methods", "random", "--rates", 0, "--k", 2, "--folds", 2]
-    assert RED in run("benchmark", table, "--out", tmp_path / "results", *few, "--jobs", 1)
+    out_of, few = ["--out", tmp_path / "results"], ["--rates", 0, "--k", 2, "--folds", 2]
+    few += ["--experiment", "accuracy", "--methods", "random", "--resamples", 0, "--jobs", 1]
+    assert RED in run("benchmark", table, *out_of, *few)
+    (kept,) = json.loads(_kept(table).read_text()).values()
+    assert f"{RED}.</strong> {kept['verdict']}</aside>" in _report(tmp_path / "results")
+    _kept(table).unlink()
+    assert "Not audited." in run("benchmark", table, *out_of, *few)
+    assert "Not audited.</strong> Whether acquisition" in _report(tmp_path / "results")
     said = run("select", table, *out, "--condition", "eyes-open")  # which was not audited
     assert "Not audited." in said
     assert "pooled" not in said
@@ -117,6 +123,11 @@ def test_any_table_of_columns_can_be_audited(tmp_path, ending):
     found = json.loads((tmp_path / "audit" / "audit.json").read_text())["embeddings"]
     assert found["suspects"] == ["device"]
     assert found["models"]["eeg"]["auc"] > 0.9
+
+
+def _report(folder):
+    run("report", folder, "--force")
+    return (folder / "report.html").read_text("utf-8")
 
 
 def _kept(path):

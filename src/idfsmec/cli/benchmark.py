@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,7 +67,6 @@ def benchmark(
     from idfsmec import evaluation, paper
     from idfsmec._parallel import count_jobs
     from idfsmec.audit import add_audit
-    from idfsmec.audit.verdict import kept_verdict
     from idfsmec.report import write_reporting_checklist
 
     out, n_jobs, given = Path(out), count_jobs(jobs), options.paths(tables)
@@ -87,8 +87,6 @@ def benchmark(
     }
     protocol = {key: value for key, value in changes.items() if value is not None}
     named = read_tables(given, condition)
-    pairs = zip(named.items(), given, strict=True)
-    kept = {name: kept_verdict(path, table) for (name, table), path in pairs}
     options.check_cluster(dask)
     chosen: dict[str, Any] = {"methods": options.split_names(methods)}
     workers: dict[str, Any] = {"classifier": classifier, "n_jobs": n_jobs, "dask": dask}
@@ -121,15 +119,17 @@ def benchmark(
             audited = add_audit(named, out, **how)
             write_reporting_checklist(out / "reporting.md", audited, named, overwrite=True)
     results = evaluation.Results.read(out)
-    print_results(results, kept)
+    print_results(results)
     return results
 
 
 def read_tables(paths: Sequence[Path], condition: Any) -> dict[str, FeatureTable]:
-    """Read tables and name them by their files; of equal names, by their folders too.
+    """Read tables, with the verdicts kept beside them, and name them by their files.
 
-    Warns where the presence of a channel is associated with the diagnosis.
+    Tables of equal names are named by their folders too. Warns where the presence of a channel is
+    associated with the diagnosis.
     """
+    from idfsmec.audit.verdict import kept_verdict
     from idfsmec.missing.association import association_warning, missingness_association
     from idfsmec.table import FeatureTable
 
@@ -144,7 +144,8 @@ def read_tables(paths: Sequence[Path], condition: Any) -> dict[str, FeatureTable
         table = options.take_condition(FeatureTable.read(path), condition, name)
         if text := association_warning(missingness_association(table)):
             remark(f"table {name}: {text}", "yellow")
-        tables[name] = table
+        info = {**table.info, "audit_verdict": kept_verdict(path, table)}
+        tables[name] = replace(table, info=info)
     return tables
 
 
@@ -195,7 +196,7 @@ class RunningMeans:
         return "; ".join(parts)
 
 
-def print_results(results: Results, kept: Mapping[str, dict[str, str]]) -> None:
+def print_results(results: Results) -> None:
     """Print means, verdicts (of the run, or kept with the tables), the folder and failures."""
     from idfsmec.audit import audits_of
     from idfsmec.evaluation import electrode_curve, participant_curve
@@ -209,9 +210,9 @@ def print_results(results: Results, kept: Mapping[str, dict[str, str]]) -> None:
     ):
         for name in results.chosen(experiment)["table"].unique():
             say(f"{name}: {summarise(results, name).sentence}")
-    audits = audits_of(results)
+    audits = {name: audit.verdict for name, audit in audits_of(results).items()}
     for name in results.tables:
-        print_verdict(name, audits[name].verdict if name in audits else kept.get(name, {}))
+        print_verdict(name, audits.get(name) or results.verdicts.get(name, {}))
     say("results:", results.folder)
     if n_failed := len(results.failures):
         first = results.failures.iloc[0]

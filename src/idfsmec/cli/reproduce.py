@@ -70,5 +70,5 @@ def reproduce(
         with shown("figures", describe=str) as progress:
             page = write_report(out, overwrite=True, progress=progress)
     say("report:", page)
-    print_results(results, {})
+    print_results(results)
     return results

@@ -89,6 +89,8 @@ class Results:
         Table name to what :func:`resampling` found; empty where that was not run.
     audit_parts : dict
         Table name to the parts of its audit by name, where one was made.
+    verdicts : dict
+        Table name to the verdict of an earlier audit, which was kept with it; empty without one.
     methods : dict
         Method name to its ``family``, ``label`` and ``classifier``, as they were when it ran.
     data_set : str, optional
@@ -107,6 +109,7 @@ class Results:
     held_out: pd.DataFrame = field(default_factory=lambda: _held_out([], {}), repr=False)
     resampling: dict[str, Any] = field(default_factory=dict, repr=False)
     audit_parts: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
+    verdicts: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
     methods: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
     data_set: str | None = None
 
@@ -155,6 +158,7 @@ class Results:
                 d.table.name: d.result.found for d in planned if d.experiment == RESAMPLING
             },
             audit_parts={name: parts for name, parts in audits.items() if "recording" in parts},
+            verdicts=store.get_meta("verdicts") or {},
             methods=store.get_meta("methods") or {},
             data_set=store.get_meta("data_set"),
         )

@@ -346,6 +346,8 @@ def opened(
         described = [stored_table(name, table, known.get(name)) for name, table in tables.items()]
         store.add_tables(described, overwrite=overwrite)
         store.set_meta("environment", _environment())
+        verdicts = {name: table.info.get("audit_verdict") or {} for name, table in tables.items()}
+        store.add_meta("verdicts", verdicts)
         try:
             yield store
         finally:

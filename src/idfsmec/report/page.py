@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from idfsmec._files import check_writable
+from idfsmec.audit.verdict import NOT_AUDITED
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Results
 from idfsmec.progress import Listener, Progress
@@ -141,9 +142,9 @@ def summarise(results: Results) -> dict[str, Any]:
         ``method`` (the one the page is about), ``tables`` (one dict per table: ``facts``,
         ``findings``, ``comparisons``, ``sites`` (each site left out), ``clinical`` (sensitivity
         and the like, by group), ``missingness`` (channels whose missingness is associated with
-        the label), ``audit``, ``effect`` (the effect size),
-        ``electrodes``, ``participants``, ``ablation``, ``cost``, ``ranking``, and ``sentences``
-        about each figure),
+        the label), ``audit``, ``verdict`` (of the audit, of an earlier one, or that there was
+        none), ``effect`` (the effect size), ``electrodes``, ``participants``, ``ablation``,
+        ``cost``, ``ranking``, and ``sentences`` about each figure),
         ``warnings``, ``protocol``, ``versions``, ``command`` and the like. What is not there is
         None.
     """
@@ -187,6 +188,7 @@ def _summarise_table(
     table: TableResults, findings: dict[str, Any], figures: Sequence[PageFigure]
 ) -> dict[str, Any]:
     size = data.effect_size(table.ranking)
+    audit = summarise_audit(table)
     numbers = {figure.section: figure.numbers for figure in figures}
     sentences: dict[str, dict[str, list[str]]] = {}
     for figure in figures:
@@ -199,7 +201,8 @@ def _summarise_table(
         "sites": comparison.summarise_sites(table),
         "clinical": clinic.summarise_clinical(table),
         "missingness": channels.associated_missingness(table),
-        "audit": summarise_audit(table),
+        "audit": audit,
+        "verdict": audit or table.results.verdicts.get(table.name) or NOT_AUDITED,
         "effect": data.EFFECT_SIZES.get(size or ""),
         "effect_column": size,
         **{name: numbers.get(name) for name in ("electrodes", "participants", "ablation", "cost")},
