@@ -159,6 +159,13 @@ def test_a_table_without_sites_says_what_to_do(folder, model, tmp_path, option):
     assert not (tmp_path / "m.skops").exists()
 
 
+def test_more_folds_than_participants_of_a_class_are_refused(folder, model, tmp_path):
+    table = folder / "clinic.parquet"
+    most = FeatureTable.read(table).by_subject().y.value_counts().min()
+    line = f"300 folds by participant are not possible: the smallest class has {most} participants"
+    refused(line, "train", table, "-o", tmp_path / "m.skops", "--folds", 300)
+
+
 def test_a_model_and_a_ranking_of_few_electrodes_use_the_same_ones(tmp_path):
     table = make_cohort(n_channels=5).write(tmp_path / "clinic.parquet")
     model = tmp_path / "model.skops"

@@ -52,6 +52,7 @@ def train(
     from idfsmec.audit import audit
     from idfsmec.audit.verdict import kept_verdict
     from idfsmec.evaluation import train_model
+    from idfsmec.evaluation.protocol import make_folds
     from idfsmec.prediction import save_model
     from idfsmec.prediction.methods import find_methods
     from idfsmec.prediction.model import check_model_path
@@ -67,6 +68,9 @@ def train(
         find_methods([method])  # before the audit, which takes a while
     splits, n_jobs = options.parse_folds(folds), count_jobs(jobs)
     read = options.take_condition(FeatureTable.read(Path(table)), condition, table)
+    if "n_splits" in splits:
+        with options.naming(table):
+            make_folds(read.y, read.subjects, **splits)  # refuses too many, before the audit
     verdict = kept_verdict(Path(table), read)
     if not verdict:
         by = splits.get("folds", "subject")

@@ -137,7 +137,7 @@ def train_model(
     electrodes: int | None = None,
     folds: Folds = "subject",
     harmonize: bool | str = False,
-    n_splits: int = 5,
+    n_splits: int | None = None,
     n_repeats: int = 3,
     seed: int = 0,
     n_jobs: int = 1,
@@ -161,10 +161,11 @@ def train_model(
     harmonize : bool or str, default=False
         Whether sites are brought to one location and scale, learned from the subjects trained on,
         or from those of the class named, such as ``"HC"``; the model keeps what was learned.
-    n_splits, n_repeats : int
-        Folds that keep subjects together, in proportion to the classes, and how often they are
-        drawn anew. Fewer folds where the smallest class has fewer subjects. By site there is one
-        fold for each, once.
+    n_splits : int, optional
+        Folds that keep subjects together, in proportion to the classes. By default 5, or as many
+        as the smallest class has subjects. By site there is one fold for each.
+    n_repeats : int
+        How often folds are drawn anew; by site once.
     seed : int
         Of folds, resampled subjects and channels taken away.
     n_jobs : int
@@ -195,7 +196,8 @@ def train_model(
     Raises
     ------
     InputError
-        There is one class only, or one with a single subject; the prevalence is no share.
+        There is one class only, or one with a single subject or with fewer than ``n_splits``; the
+        prevalence is no share.
     """
     check_prevalence(prevalence)
     if isinstance(estimator, str):
@@ -208,7 +210,8 @@ def train_model(
     if folds == "site":  # nothing is drawn, so there is one repetition
         repeats = [make_folds(*given, folds, sites=table.sites)]
     else:
-        n_splits = min(n_splits, max(most_splits(*given), 2))
+        if n_splits is None:
+            n_splits = min(5, max(most_splits(*given), 2))
         seeds = [derive_seed("model", seed, repeat) for repeat in range(n_repeats)]
         repeats = [make_folds(*given, folds, n_splits, number) for number in seeds]
     used = _use_electrodes(table, electrodes, harmonize)
