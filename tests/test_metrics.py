@@ -20,6 +20,7 @@ from idfsmec.metrics import (
     net_benefit,
     score_decisions,
     score_each,
+    score_interval,
     wilson_interval,
 )
 
@@ -212,6 +213,14 @@ class TestCorrectedInterval:
         found = corrected_interval([0.7], 90, 10)
         assert found.mean == 0.7
         assert np.isnan([found.low, found.high]).all()
+
+    def test_the_interval_of_scores_stays_between_0_and_1(self):
+        scores = np.array([1.0, 1.0, 1.0, 0.7])
+        wide, high = corrected_interval(scores, 75, 25), score_interval(scores, 75, 25)
+        assert wide.high > high.high == 1.0
+        assert (high.mean, high.low) == (wide.mean, wide.low)
+        assert score_interval(1 - scores, 75, 25).low == 0.0
+        assert np.isnan(score_interval([0.7], 90, 10).high)
 
     @pytest.mark.parametrize("values", [[], [np.nan, 0.5], [[0.5]]])
     def test_refuses_what_is_no_list_of_numbers(self, values):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -261,6 +261,12 @@ def corrected_interval(values: ArrayLike, n_train: float, n_test: float) -> Mean
     error = float(np.sqrt((1 / scores.size + n_test / n_train) * scores.var(ddof=1)))
     half = float(special.stdtrit(scores.size - 1, 0.975)) * error
     return MeanInterval(mean, mean - half, mean + half, error, scores.size)
+
+
+def score_interval(scores: ArrayLike, n_train: float, n_test: float) -> MeanInterval:
+    """Return :func:`corrected_interval` of scores from 0 to 1, such as AUCs, within that range."""
+    ci = corrected_interval(scores, n_train, n_test)
+    return replace(ci, low=float(np.clip(ci.low, 0, 1)), high=float(np.clip(ci.high, 0, 1)))
 
 
 def wilson_interval(hits: float, n: float) -> tuple[float, float]:

@@ -37,7 +37,7 @@ from idfsmec.evaluation.tasks import (
     make_task,
     score_fold,
 )
-from idfsmec.metrics import Codes, MeanInterval, corrected_interval
+from idfsmec.metrics import Codes, MeanInterval, corrected_interval, score_interval
 from idfsmec.prediction.methods import METHODS, Classifier, Imputer, Method, with_parts
 from idfsmec.prediction.pipeline import FoldSamples, TableArrays, harmonize_samples
 from idfsmec.selection.idfsmec import order_electrodes
@@ -282,8 +282,9 @@ def electrode_curve(results: Results, table: str | None = None) -> ElectrodeCurv
     wide: dict[Any, pd.Series] = dict(folds.unstack(["method", "n_channels"]).items())
     records = []
     for (choice, number), aucs in wide.items():
-        loss = _ci(wide[ours, every] - aucs, sizes)
-        records.append([choice, int(number), *astuple(_ci(aucs, sizes))[:3], *astuple(loss)[:3]])
+        auc = score_interval(aucs.dropna(), *sizes)
+        loss = corrected_interval((wide[ours, every] - aucs).dropna(), *sizes)
+        records.append([choice, int(number), *astuple(auc)[:3], *astuple(loss)[:3]])
     columns = ["choice", "n_electrodes", "mean", "low", "high", "loss", "loss_low", "loss_high"]
     curve = pd.DataFrame(records, columns=columns)
     curve = curve.sort_values("n_electrodes", kind="stable", ignore_index=True)
@@ -310,10 +311,6 @@ def _rows_of(results: Results, experiment: str, table: str | None) -> pd.DataFra
             f"--experiment {experiment}"
         )
     return rows
-
-
-def _ci(aucs: pd.Series, sizes: tuple[float, float]) -> MeanInterval:
-    return corrected_interval(aucs.dropna(), *sizes)
 
 
 def _count_chosen(rankings: pd.Series, numbers: pd.Index) -> pd.DataFrame:
@@ -544,9 +541,9 @@ def participant_curve(results: Results, table: str | None = None) -> Participant
     whole = rows[rows[size] == every]
     sizes = whole["n_train"].mean(), whole["n_test"].mean()
     for number, aucs in wide.items():
-        repeats = [_ci(each, sizes).low > 0.5 for _, each in aucs.groupby(level="seed")]
-        records.append([number, *astuple(_ci(aucs, sizes))[:3], np.mean(repeats)])
+        repeats = [score_interval(a, *sizes).low > 0.5 for _, a in aucs.groupby(level="seed")]
+        records.append([number, *astuple(score_interval(aucs, *sizes))[:3], np.mean(repeats)])
     curve = pd.DataFrame(records, columns=["n_subjects", "mean", "low", "high", "significant"])
     half = min(wide, key=lambda number: abs(number - every / 2))
-    rise = _ci(wide[every] - wide[half], sizes)
+    rise = corrected_interval((wide[every] - wide[half]).dropna(), *sizes)
     return ParticipantCurve(curve, rows["seed"].nunique(), half, rise)

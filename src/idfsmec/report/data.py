@@ -11,7 +11,7 @@ import pandas as pd
 
 from idfsmec.evaluation import Results, clinical_scores
 from idfsmec.evaluation.statistics import compare_folds
-from idfsmec.metrics import corrected_interval, holm
+from idfsmec.metrics import holm, score_interval
 from idfsmec.report.text import describe_protocol
 from idfsmec.table.columns import join_columns
 
@@ -205,7 +205,7 @@ def intervals(tasks: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     rows = []
     for key, group in tasks.groupby(list(by), sort=False):
         folds = group.groupby(["seed", "fold"], sort=False)["value"].mean()
-        ci = corrected_interval(folds, group["n_train"].mean(), group["n_test"].mean())
+        ci = score_interval(folds, group["n_train"].mean(), group["n_test"].mean())
         rows.append([*key, ci.mean, ci.low, ci.high, ci.n])
     return pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "n"])
 
