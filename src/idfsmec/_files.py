@@ -97,6 +97,15 @@ def _check_name(path: Path) -> None:
         raise InputError(f"{path}: the name is not in UTF-8: rename it.") from None
 
 
+def refuse_moved(path: Path | None, opened: os.stat_result | None, what: str) -> None:
+    """Stop a run whose file or folder with what is finished is no longer the one it opened."""
+    if path and opened and not (path.exists() and os.path.samestat(path.stat(), opened)):
+        raise OSError(
+            f"{path}: deleted or moved during the run, with all finished {what}; give the same "
+            "command to start again"
+        )
+
+
 def refuse_oversized(what: str, n_values: int) -> None:
     """Refuse, before it is read, what declares more numbers than this machine can hold."""
     try:

@@ -285,6 +285,19 @@ def test_a_full_disk_leaves_nothing_behind(sound, tmp_path, monkeypatch):
     assert list((tmp_path / "parts").iterdir()) == []
 
 
+@pytest.mark.parametrize("after", [1, 4])
+def test_a_folder_deleted_during_a_run_ends_it(sound, tmp_path, after):
+    out = tmp_path / "out"
+
+    def delete(event):
+        if event.done == after:
+            shutil.rmtree(out)
+
+    with pytest.raises(OSError, match=r"\.t\.parquet\.parts: deleted or moved during the run"):
+        extract_to_file(sound, out / "t.parquet", progress=delete)
+    assert not out.exists()
+
+
 def test_an_existing_table_is_not_replaced_unasked(sound, tmp_path):
     output = tmp_path / "table.csv"
     output.write_text("precious")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import sqlite3
 import warnings
 from collections.abc import Collection, Iterator, Sequence
@@ -15,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from idfsmec._files import check_readable, is_of_the_disk, naming_disk, take_lock
+from idfsmec._files import check_readable, is_of_the_disk, naming_disk, refuse_moved, take_lock
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:  # who reads results needs none of what computes them
@@ -302,11 +301,7 @@ class Store:
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
         """All or nothing, also when the process dies in between."""
-        if not (self.path.exists() and os.path.samestat(self.path.stat(), self._file)):
-            raise OSError(
-                f"{self.path}: deleted or moved during the run, with all finished tasks; give "
-                "the same command to start again"
-            )
+        refuse_moved(self.path, self._file, "tasks")
         with naming_disk(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:

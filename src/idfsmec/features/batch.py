@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import threading
 from collections import Counter
@@ -25,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from idfsmec._files import check_writable, locked, replacing
+from idfsmec._files import check_writable, locked, refuse_moved, replacing
 from idfsmec._parallel import count_jobs, one_blas_thread, run_tasks
 from idfsmec.errors import (
     ArgumentError,
@@ -275,7 +276,7 @@ def extract_table(
     tell = progress or (lambda event: None)
     total = len(recordings)
     # What is finished in this run is no news, even if a second recording has the same bytes.
-    kept = {path.stem: _read_part(path) for path in parts.glob("*.npz")} if parts else {}
+    kept, opened = _read_parts(parts)
     finished = frozenset(key for key, features in kept.items() if features is not None)
     task = partial(_compute, settings=settings, digest=settings.digest(), finished=finished)
     outcomes: dict[int, RecordingOutcome] = {}
@@ -284,6 +285,7 @@ def extract_table(
     tasks = ((recording.source, recording) for recording in recordings if failure is None)
     tell(Progress("features", 0, total))
     for index, (outcome, key, unreadable) in run_tasks(task, tasks, n_jobs=n_jobs, dask=dask):
+        refuse_moved(parts, opened, "recordings")
         if unreadable and _is_readable(Path(unreadable[1])):
             raise InputError(
                 f"the Dask worker {unreadable[0]} cannot read {unreadable[1]}, which this machine "
@@ -364,6 +366,7 @@ def extract_to_file(
     folder = _parts_folder(path)
     busy = f"another process is making {path}; wait for it to end, or choose another name"
     with locked(folder / "lock", busy):
+        opened = folder.stat()
         extraction = extract_table(
             recordings,
             settings,
@@ -373,6 +376,7 @@ def extract_to_file(
             parts=folder,
             progress=progress,
         )
+        refuse_moved(folder, opened, "recordings")
         extraction.table.write(path)
         shutil.rmtree(folder, ignore_errors=True)
     return extraction
@@ -483,6 +487,16 @@ def _write_part(path: Path, features: RecordingFeatures) -> None:
             values=X.to_numpy(),
             starts=X.index.to_numpy(),
         )
+
+
+def _read_parts(
+    folder: Path | None,
+) -> tuple[dict[str, RecordingFeatures | None], os.stat_result | None]:
+    """Read what is finished; also what tells whether the folder stays the same."""
+    if folder is None:
+        return {}, None
+    folder.mkdir(parents=True, exist_ok=True)
+    return {path.stem: _read_part(path) for path in folder.glob("*.npz")}, folder.stat()
 
 
 def _read_part(path: Path) -> RecordingFeatures | None:
