@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import autoreject
+import h5py
 import mne
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.io import loadmat, savemat
 
 from idfsmec.errors import InputError
 from idfsmec.features import (
@@ -39,7 +41,7 @@ def cut(raw, onsets, **options):
     return mne.Epochs(raw, events, {"open": 1, "closed": 2}, verbose="error", **about | options)
 
 
-@pytest.mark.parametrize("name", ["s1-epo.fif", "sub-1_proc-clean_epo.fif"])
+@pytest.mark.parametrize("name", ["s1-epo.fif", "sub-1_proc-clean_epo.fif", "s1-epo.fif.gz"])
 def test_epochs_keep_their_onsets_and_conditions_and_those_dropped_have_no_row(
     raw, tmp_path, name
 ):
@@ -115,11 +117,30 @@ def test_metadata_gives_the_condition_and_columns_of_rows(raw, tmp_path):
     assert frame.index.tolist() == [(15.0, 2, "task"), (28.0, 3, "rest")]
 
 
-def test_epochs_that_no_machine_holds_are_refused_before_they_are_read(raw, tmp_path, monkeypatch):
-    cut(raw, [3.0, 15.0]).save(tmp_path / "s1-epo.fif", verbose="error")
-    monkeypatch.setattr("os.sysconf", lambda name: 100)
-    with pytest.raises(InputError, match=r"s1-epo\.fif: epochs: needs about .*GB of memory"):
-        extract_table(study(tmp_path, "s1-epo.fif"), PLAIN)
+def write_zeros(path, epochs):
+    """Write epochs so that the file is small and its content is not."""
+    epochs.apply_function(lambda values: 0 * values)
+    if path.stem == "v73":
+        with h5py.File(path, "w", userblock_size=512) as file:
+            file.create_dataset("data", epochs.get_data().shape, "f4", compression="gzip")
+        with path.open("r+b") as file:
+            file.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
+    elif path.suffix == ".set":
+        mne.export.export_epochs(path, epochs, verbose="error")
+        content = {name: value for name, value in loadmat(path).items() if name[0] != "_"}
+        savemat(path, content, do_compression=True)
+    else:
+        epochs.save(path, verbose="error")
+
+
+@pytest.mark.parametrize("name", ["s1-epo.fif", "s1-epo.fif.gz", "s1.set", "v73.set"])
+def test_epochs_that_no_machine_holds_are_refused_before_they_are_read(
+    raw, tmp_path, monkeypatch, name
+):
+    write_zeros(tmp_path / name, cut(raw, [3.0, 15.0]))
+    monkeypatch.setattr("os.sysconf", lambda name: 500)
+    with pytest.raises(InputError, match=rf"{name}: .*: needs about .*GB of memory"):
+        extract_table(study(tmp_path, name), PLAIN)
 
 
 def test_dropped_epochs_are_counted_and_leave_holes(raw, tmp_path):

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from idfsmec._files import refuse_oversized
 from idfsmec.errors import InputError
 
 # Kinds of elements and classes of variables (MathWorks, "MAT-File Format", tables 1-1 and 1-3).
@@ -50,24 +51,38 @@ def load_mat(path: Path, **options: Any) -> dict[str, Any]:
 
 
 def check_elements(path: Path) -> None:
-    """Look at every tag of a MATLAB file of version 5 to 7; other versions are left alone."""
+    """Look at every tag of a MATLAB file of version 5 to 7, and at the sizes of version 7.3."""
     with path.open("rb") as file:
         header = file.read(128)
         order = "<" if header[126:128] == b"IM" else ">"
         version = header[125:126] if order == "<" else header[124:125]
         if len(header) < 128 or 0 in header[:4] or version != b"\x01":
+            _check_datasets(path)
             return  # too short, version 4 or 7.3: their readers look for themselves
         content = memoryview(file.read())
     for kind, variable in _elements(content, order):
         if kind == _COMPRESSED:
             try:
-                unpacked = zlib.decompressobj().decompress(variable, 1 << 32)
+                tag = zlib.decompressobj().decompress(variable, 8)
+                length = int.from_bytes(tag[4:], "little" if order == "<" else "big")
+                refuse_oversized("a compressed variable", length // 4)  # bytes of a number
+                unpacked = zlib.decompressobj().decompress(variable, 8 + length)
             except zlib.error as error:
                 raise ValueError(f"a compressed variable is damaged: {error}") from error
             kind, variable = next(_elements(memoryview(unpacked), order), (0, variable))
         if kind != _MATRIX:
             raise ValueError(f"a variable is of kind {kind}")
         _check_variable(variable, order)
+
+
+def _check_datasets(path: Path) -> None:
+    import h5py  # comes with pymatreader
+
+    if h5py.is_hdf5(path):
+        sizes: list[int] = []
+        with h5py.File(path) as file:
+            file.visititems(lambda _, item: sizes.append(getattr(item, "size", 0) or 0))
+        refuse_oversized("its variables", sum(sizes))
 
 
 def _elements(body: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:

@@ -7,6 +7,7 @@ same recording given twice.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import re
 import struct
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cache, partial
 from glob import escape
+from io import SEEK_END, BufferedIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -156,9 +158,11 @@ def _partners(path: Path) -> list[Path]:
         return [path.parent / name.replace("$b", path.stem) for name in names]
     if suffix == ".set":
         return [path.with_suffix(ending) for ending in (".fdt", ".FDT", ".dat")]
-    if suffix == ".fif":
+    if suffix in (".fif", ".gz"):
         of_bids = escape(path.name).replace("_split-01_", "_split-[0-9]*_")
-        parts = [*path.parent.glob(of_bids), *path.parent.glob(f"{escape(path.stem)}-[0-9]*.fif")]
+        stem = path.stem.removesuffix(".fif")
+        numbered = f"{escape(stem)}-[0-9]*{path.name.removeprefix(stem)}"
+        parts = [*path.parent.glob(of_bids), *path.parent.glob(numbered)]
         return sorted(part for part in parts if part.name != path.name)
     return []
 
@@ -167,9 +171,8 @@ def read_with_mne(path: Path) -> mne.io.BaseRaw | mne.BaseEpochs:
     """Open a file by its ending; epochs are FIF files named so, and ``.set`` files of trials."""
     import mne
 
-    if path.suffix.lower() == ".fif" and holds_epochs(path):
-        size = sum(part.stat().st_size for part in (path, *_partners(path)))
-        refuse_oversized("epochs", size // 4)  # bytes of a number; FIF does not compress
+    if holds_epochs(path) and path.suffix.lower() != ".set":
+        _refuse_oversized_epochs(path)
         return mne.read_epochs(path, verbose="ERROR")
     if path.suffix.lower() == ".txt" and _MODMA.match(path.read_bytes()[:200]):
         raise InputError(
@@ -181,15 +184,28 @@ def read_with_mne(path: Path) -> mne.io.BaseRaw | mne.BaseEpochs:
         raw = mne.io.read_raw(path, verbose="ERROR")
     except TypeError as error:
         if path.suffix.lower() == ".set" and "trials" in str(error):
+            _refuse_oversized_epochs(path)
             return mne.read_epochs_eeglab(path, verbose="ERROR")
         raise
     check_signals(raw)
     return raw
 
 
+def _open_unpacked(path: Path) -> BufferedIOBase:
+    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def _refuse_oversized_epochs(path: Path) -> None:
+    size = 0
+    for part in files_of(path):
+        with _open_unpacked(part) as file:
+            size += file.seek(0, SEEK_END)
+    refuse_oversized("epochs", size // 4)  # bytes of a number
+
+
 def holds_epochs(path: Path) -> bool:
     """Return whether a file may hold epochs, by its name; some ``.set`` files do."""
-    return re.search(r"([-_]epo\.fif|\.set)$", path.name, flags=re.IGNORECASE) is not None
+    return re.search(r"([-_]epo\.fif(\.gz)?|\.set)$", path.name, flags=re.IGNORECASE) is not None
 
 
 def epoch_conditions(epochs: mne.BaseEpochs) -> list[str]:
@@ -214,7 +230,8 @@ def file_recording(
     load = partial(_load_raw, path, read, about.get("bads", ()))
     files, log = about.pop("files", files_of(path)), about.pop("reject_log", None)
     if log is None and holds_epochs(path):  # beside s01-epo.fif, s01-reject-log.npz
-        names = (path.stem, re.sub(r"[-_]epo$", "", path.stem, flags=re.IGNORECASE))
+        stem = path.stem.removesuffix(".fif")
+        names = (stem, re.sub(r"[-_]epo$", "", stem, flags=re.IGNORECASE))
         endings = ("", "-reject-log", "_reject-log", "_rejectlog", "_autoreject")
         logs = [path.with_name(f"{name}{ending}.npz") for name in names for ending in endings]
         log = next((each for each in logs if each.is_file()), None)
@@ -411,7 +428,7 @@ def _check_tags(path: Path) -> None:
     """Refuse a FIF file whose tags lead in a circle: MNE would follow them until memory ends."""
     targets: set[int] = set()  # of steps back; a circle leads to the same one again and again
     position = 0
-    with path.open("rb") as file:
+    with _open_unpacked(path) as file:
         while len(head := file.read(16)) == 16:
             kind, _, size, following = struct.unpack(">iIii", head)
             if position == 0 and kind != _FIF_BEGINS:
@@ -429,7 +446,7 @@ def _check_tags(path: Path) -> None:
             file.seek(position)
 
 
-_CHECKS = {".fif": _check_tags, ".set": check_elements} | dict.fromkeys(
+_CHECKS = {".fif": _check_tags, ".gz": _check_tags, ".set": check_elements} | dict.fromkeys(
     _BYTES_PER_SAMPLE, _check_records
 )
 
