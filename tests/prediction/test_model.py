@@ -270,15 +270,29 @@ def test_parts_that_do_not_fit_each_other_are_refused(small_model, tmp_path, cha
         load_model(path)
 
 
-@pytest.mark.parametrize("part", ["estimator", "imputer"])
-def test_arrays_without_numbers_are_refused(small_model, tmp_path, part):
-    array = {"estimator": small_model.estimator._coef, "imputer": small_model.imputer.mean_}[part]
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ["_coef", "mean_", "scale_"])
+def test_arrays_without_numbers_are_refused(small_model, tmp_path, name, value):
+    part = small_model.estimator if name == "_coef" else small_model.imputer
+    array = getattr(part, name).copy()
     path = save_model(small_model, tmp_path / "model.skops")
     content = members(path)
-    name = next(name for name in content if content[name] == saved(array))
-    forge(path, content | {name: saved(np.full_like(array, np.nan))})
-    with pytest.raises(InputError, match=r"model\.skops: the model file is damaged"):
+    copies = [member for member in content if content[member] == saved(array)]
+    assert copies
+    array[0] = value
+    forge(path, content | dict.fromkeys(copies, saved(array)))
+    with pytest.raises(InputError, match=r"model\.skops: .*damaged \(.* holds NaN or infinity"):
         load_model(path)
+
+
+@pytest.mark.filterwarnings("ignore:Channels without information")
+@pytest.mark.parametrize("imputer", [None, "neighbours"])
+def test_a_model_may_have_constant_features_and_channels_never_seen(tmp_path, imputer):
+    table = make_hospitals(3)
+    table.X["E1__f1"] = 7.0
+    table.X.loc[:, table.X.columns.str.startswith("E2__")] = np.nan
+    method = imputer and TunedMethod(replace(METHODS["ANOVA F"], imputer=imputer))
+    load_model(save_model(fit_model(table, method), tmp_path / "model.skops"))
 
 
 @pytest.mark.parametrize("entry", ["columns", "data", "performance", "created", "data: subjects"])

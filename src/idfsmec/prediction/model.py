@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
+from sklearn.base import ClassifierMixin, clone
+from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from idfsmec._files import replacing
@@ -59,6 +60,8 @@ TRUSTED_TYPES = (
     "sklearn.feature_selection._univariate_selection.chi2",
     "sklearn.feature_selection._univariate_selection.f_classif",
 )
+# Arrays that have infinity for constant features and channels without information.
+_MAY_BE_INFINITE = ("unit", "held_out_loss_", "objective_")
 _ABOUT = "idfsmec.json"
 _MOST_BYTES = 2**31  # unpacked; no model is as large
 # What of a model is written as JSON, in readable form.
@@ -329,6 +332,7 @@ def load_model(path: str | PathLike[str]) -> Model:
                 "idfsmec has. Use only models from a source you trust."
             )
         parts = skops_io.loads(content, trusted=list(TRUSTED_TYPES))
+        _refuse_nan(parts)
         _check_description(about)
         described = {name: about[name] for name in _ABOUT_FIELDS}
         model = Model(**{"harmonizer": None, **parts, **described})
@@ -398,6 +402,23 @@ def _refuse_null(name: str, value: Any) -> None:
     nested = dict(enumerate(value)) if isinstance(value, list) else value
     for key, part in nested.items() if isinstance(nested, dict) else ():
         _refuse_null(f"{name}: {key}", part)
+
+
+def _refuse_nan(part: Any, name: str = "") -> None:
+    """Refuse NaN and infinity in arrays of this package and of classifiers that take no NaN."""
+    if isinstance(part, np.ndarray) and part.dtype.kind == "f":
+        if np.isnan(part).any() or (np.isinf(part).any() and name not in _MAY_BE_INFINITE):
+            raise ValueError(f"{name} holds NaN or infinity")
+    elif isinstance(part, dict):
+        for key, nested in part.items():
+            _refuse_nan(nested, key)
+    elif isinstance(part, list | tuple):
+        for nested in part:
+            _refuse_nan(nested, name)
+    elif type(part).__module__.startswith("idfsmec.") or (
+        isinstance(part, ClassifierMixin) and not get_tags(part).input_tags.allow_nan
+    ):
+        _refuse_nan(vars(part))
 
 
 def _try(model: Model) -> None:
