@@ -1,3 +1,4 @@
+import gzip
 import pickle
 import zipfile
 
@@ -110,14 +111,15 @@ def test_a_bad_channel_that_is_not_there_is_named_when_loaded(tmp_path, make_raw
         read_manifest(tmp_path / "study.csv")[0].load()
 
 
-def test_a_fif_file_that_leads_in_a_circle_is_refused(tmp_path, make_raw):
-    path = tmp_path / "s1_raw.fif"
-    make_raw().save(path, verbose="ERROR")
-    content = bytearray(path.read_bytes())
+@pytest.mark.parametrize("name", ["s1_raw.fif", "s1_raw.fif.gz"])
+def test_a_fif_file_that_leads_in_a_circle_is_refused(tmp_path, make_raw, name):
+    make_raw().save(tmp_path / "s1_raw.fif", verbose="ERROR")
+    content = bytearray((tmp_path / "s1_raw.fif").read_bytes())
     content[48:56] = (36).to_bytes(4, "big") + (-1).to_bytes(4, "big", signed=True)
-    path.write_bytes(content)  # the second tag names itself as the next; no list of tags
-    (tmp_path / "study.csv").write_text("path,subject,label\ns1_raw.fif,01,HC\n")
-    with pytest.raises(InputError, match=r"s1_raw\.fif: the file is damaged \(its tags lead"):
+    # The second tag names itself as the next; no list of tags.
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    (tmp_path / "study.csv").write_text(f"path,subject,label\n{name},01,HC\n")
+    with pytest.raises(InputError, match=rf"{name}: the file is damaged \(its tags lead"):
         read_manifest(tmp_path / "study.csv")[0].load()
 
 
