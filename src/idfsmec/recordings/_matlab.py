@@ -13,6 +13,7 @@ import math
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +79,11 @@ def check_elements(path: Path) -> None:
 def _check_datasets(path: Path) -> None:
     import h5py  # comes with pymatreader
 
-    if h5py.is_hdf5(path):
-        sizes: list[int] = []
-        with h5py.File(path) as file:
-            file.visititems(lambda _, item: sizes.append(getattr(item, "size", 0) or 0))
-        refuse_oversized("its variables", sum(sizes))
+    sizes: list[int] = []
+    # What h5py cannot open, the reader names.
+    with suppress(OSError, RuntimeError), h5py.File(path) as file:
+        file.visititems(lambda _, item: sizes.append(getattr(item, "size", 0) or 0))
+    refuse_oversized("its variables", sum(sizes))
 
 
 def _elements(body: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
