@@ -292,7 +292,11 @@ def test_a_model_may_have_constant_features_and_channels_never_seen(tmp_path, im
     table.X["E1__f1"] = 7.0
     table.X.loc[:, table.X.columns.str.startswith("E2__")] = np.nan
     method = imputer and TunedMethod(replace(METHODS["ANOVA F"], imputer=imputer))
-    load_model(save_model(fit_model(table, method), tmp_path / "model.skops"))
+    model, X = fit_model(table, method), table.X if method is None else table.X.to_numpy()
+    again = load_model(save_model(model, tmp_path / "model.skops"))
+    expected = model.estimator.predict_proba(X)
+    assert np.isfinite(expected).all()
+    assert_allclose(again.estimator.predict_proba(X), expected)
 
 
 @pytest.mark.parametrize("entry", ["columns", "data", "performance", "created", "data: subjects"])
