@@ -1,7 +1,6 @@
 """Sites brought to one location and scale inside folds: what is learned where, and warned of."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,7 +51,7 @@ def test_a_fold_is_harmonized_by_its_training_samples_alone(wards, folds, missin
 def test_what_is_held_out_does_not_move_training(wards):
     one = load_fold(make_arrays(wards), ALIKE, "none", 0.0, 0, 0)
     changed = make_arrays(wards)
-    changed = replace(changed, X=changed.X.copy())
+    changed = changed.with_values(changed.X.copy())
     _, test = make_folds(changed.y, changed.subjects, "subject", 4, 0)[0]
     changed.X[test] *= 100
     other = load_fold(changed, ALIKE.with_changes(ks=[3]), "none", 0.0, 0, 0)

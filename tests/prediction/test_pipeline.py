@@ -42,3 +42,23 @@ def test_prepared_folds_are_kept_for_the_next_method_while_they_fit_into_memory(
     assert all(kept is before for kept, before in zip(again, prepared, strict=True))
     # The selector and the classifier share their samples here: they count once.
     assert prepared[0].nbytes == (60 + 20) * 2 * 8
+
+
+def test_samples_of_a_fold_refer_to_the_table_until_their_values_are_asked_for():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(6, 4)), columns=["F3__a", "F3__b", "F4__a", "F4__b"])
+    samples = TableArrays.of("table", FeatureTable(X, [0, 1] * 3, np.arange(6)))
+    assert samples.X is samples.source
+    observed = np.array([[True, False], [True, True], [False, True]])
+    some = samples.take(np.array([5, 0, 3])).keep_observed(observed)
+    assert some.source is samples.source
+    expected = X.to_numpy()[[5, 0, 3]]
+    expected[0, 2:] = expected[2, :2] = np.nan
+    assert_allclose(some.X, expected)
+    assert (some.observed == observed).all()
+    assert_allclose(some.take(np.array([2, 1])).X, expected[[2, 1]])
+    some.X[:] = 0.0
+    assert_allclose(samples.X, X.to_numpy())
+    fold = FoldSamples(some, samples, some)
+    fold.prepare()
+    assert_allclose(samples.X, X.to_numpy())  # scaling changed copies only

@@ -357,7 +357,7 @@ class _Parts:
             used = table
             if nuisance is not None:
                 X = confounding.residuals(table.X, nuisance, self.subjects, train)
-                used = replace(table, X=X)
+                used = table.with_values(X)
             seen = used.take(train)
             samples = FoldSamples(seen, used.take(held_out), seen)
             pipeline = MethodPipeline(self.method, (N_FEATURES,), random_state=fold)

@@ -33,7 +33,6 @@ from idfsmec.metrics import METRICS, mean_decisions, score_decisions
 from idfsmec.missing import simulate_missing_mask
 from idfsmec.prediction.methods import Method
 from idfsmec.prediction.pipeline import (
-    KEPT_BYTES,
     Codes,
     Floats,
     FoldSamples,
@@ -42,6 +41,7 @@ from idfsmec.prediction.pipeline import (
     TableArrays,
     fit_with_groups,
     harmonize_samples,
+    is_large,
 )
 from idfsmec.progress import collect_warnings
 from idfsmec.selection import StabilitySelector, feature_effects
@@ -186,7 +186,7 @@ def load_fold(
     samples = FoldSamples(train, test, selecting, protocol.harmonize)
     if protocol.tuning == "nested":
         samples = add_inner_folds(samples, protocol, derive_seed("inner folds", seed, fold))
-    if table.digest and 4 * table.X.nbytes < KEPT_BYTES:  # with what is prepared of it
+    if table.digest and not is_large(table):
         _last_fold[key] = samples
     return samples
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.linalg import svds
+from scipy.sparse.linalg import LinearOperator, svds
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -173,7 +173,7 @@ class ChannelImputer(IncompleteTransformer):
         # A table may be large: no more copies.
         imputed = np.matmul(factors, loadings.T, out=values)
         imputed += self.mean_
-        np.copyto(imputed, checked, where=~np.isnan(checked))
+        np.copyto(imputed, checked, where=np.isfinite(checked))
         return imputed
 
     def factors(self, X: ArrayLike) -> Array:
@@ -235,7 +235,7 @@ class FactorModel:
         """
         observed = observed_channels(X, self.columns) & self.usable
         values = self.scaling.apply(X)
-        values[~observed[:, channel_codes(self.columns)]] = 0.0
+        values[(~observed)[:, channel_codes(self.columns)]] = 0.0
         return np.clip(values, -FAR, FAR, out=values), observed
 
     def posterior(self, values: Array, observed: Mask) -> tuple[Array, Array]:
@@ -273,7 +273,12 @@ def _leading_directions(values: Array, observed: Mask, n_factors: int) -> Array:
     if n_factors == 0:
         return np.zeros((values.shape[1], 0))
     start = np.cos(np.arange(min(values.shape), dtype=np.float64))  # the same each time
-    _, sizes, directions = svds(values, n_factors, v0=start)
+    # As an operator: of an array svds would make a copy.
+    dot, back = values.dot, values.T.dot
+    products = LinearOperator(
+        values.shape, matvec=dot, rmatvec=back, matmat=dot, rmatmat=back, dtype=values.dtype
+    )
+    _, sizes, directions = svds(products, n_factors, v0=start)
     loadings = (directions.T * sizes)[:, np.argsort(-sizes)]
     largest = np.abs(loadings).argmax(axis=0)
     signs = np.where(loadings[largest, np.arange(n_factors)] < 0, -1.0, 1.0)

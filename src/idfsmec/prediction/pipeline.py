@@ -65,11 +65,15 @@ KEPT_BYTES = 256 * 2**20
 
 @dataclass(frozen=True)
 class TableArrays:
-    """A FeatureTable, or some samples of it, as plain arrays: what is sent to workers."""
+    """A FeatureTable, or some samples of it, as plain arrays: what is sent to workers.
+
+    Workers share the table's values. Samples of a fold refer to them, and ``X`` copies them when
+    it is asked for: the folds of a large table would otherwise be a dozen copies of it.
+    """
 
     name: str
     digest: str
-    X: Floats = field(repr=False)
+    source: Floats = field(repr=False)
     y: Codes = field(repr=False)
     subjects: Codes = field(repr=False)
     subject_names: NDArray[np.str_] = field(repr=False)  # they decide folds of channels
@@ -79,6 +83,8 @@ class TableArrays:
     classes: tuple[Any, ...] = field(default=(0, 1), repr=False)
     positions: Floats | None = field(default=None, repr=False)
     sites: NDArray[np.str_] | None = field(default=None, repr=False)
+    rows: Codes | None = field(default=None, repr=False)  # of the source; by default all
+    hidden: NDArray[np.bool_] | None = field(default=None, repr=False)  # channels taken away
 
     @classmethod
     def of(
@@ -93,7 +99,7 @@ class TableArrays:
         return cls(
             name=name,
             digest=digest,
-            X=np.ascontiguousarray(table.X.to_numpy(dtype=np.float64)),
+            source=np.ascontiguousarray(table.X.to_numpy(dtype=np.float64)),
             y=y.astype(np.intp),
             subjects=np.unique(names, return_inverse=True)[1].astype(np.intp),
             subject_names=names,
@@ -111,6 +117,20 @@ class TableArrays:
         return len(self.classes)
 
     @property
+    def X(self) -> Floats:  # noqa: N802
+        """Values of the samples: those of the table itself if they are all, else a copy."""
+        if self.rows is None and self.hidden is None:
+            return self.source
+        X = self.source.copy() if self.rows is None else self.source[self.rows]
+        if self.hidden is not None:
+            X[self.hidden[:, self.channel_of]] = np.nan
+        return X
+
+    def with_values(self, X: Floats) -> TableArrays:
+        """Return the same samples with other values."""
+        return replace(self, source=X, rows=None, hidden=None)
+
+    @property
     def observed(self) -> NDArray[np.bool_]:
         """Which channels each sample has, shape (n_samples, n_channels)."""
         columns = [np.flatnonzero(self.channel_of == v) for v in range(len(self.channels))]
@@ -118,9 +138,11 @@ class TableArrays:
 
     def take(self, rows: Rows) -> TableArrays:
         """Take some samples."""
+        every = np.arange(self.y.size) if self.rows is None else self.rows
         return replace(
             self,
-            X=self.X[rows],
+            rows=every[rows],
+            hidden=None if self.hidden is None else self.hidden[rows],
             y=self.y[rows],
             subjects=self.subjects[rows],
             subject_names=self.subject_names[rows],
@@ -129,16 +151,16 @@ class TableArrays:
 
     def keep_observed(self, observed: NDArray[np.bool_]) -> TableArrays:
         """Take away channels; ``observed`` is of shape (n_samples, n_channels)."""
-        return replace(self, X=np.where(observed[:, self.channel_of], self.X, np.nan))
+        hidden = ~observed if self.hidden is None else self.hidden | ~observed
+        return replace(self, hidden=hidden)
 
     def take_channels(self, kept: Sequence[int]) -> tuple[TableArrays, Codes]:
         """Keep some channels, in the order of the table; also return their columns."""
         kept = sorted(kept)
         columns = np.flatnonzero(np.isin(self.channel_of, kept))
         smaller = replace(
-            self,
+            self.with_values(np.ascontiguousarray(self.X[:, columns])),
             digest=f"{self.digest}/{kept}",
-            X=np.ascontiguousarray(self.X[:, columns]),
             channel_of=np.searchsorted(kept, self.channel_of[columns]),
             columns=tuple(self.columns[column] for column in columns),
             channels=tuple(self.channels[channel] for channel in kept),
@@ -150,6 +172,11 @@ class TableArrays:
         """Keep so many channels, evenly over the table; also return their columns."""
         last = len(self.channels) - 1
         return self.take_channels([round(i * last / max(count - 1, 1)) for i in range(count)])
+
+
+def is_large(samples: TableArrays) -> bool:
+    """Whether a table is so large that only one fold of it is kept prepared."""
+    return 4 * samples.source.nbytes > KEPT_BYTES
 
 
 def harmonize_samples(harmonize: bool | str, *samples: TableArrays) -> list[TableArrays]:
@@ -166,7 +193,7 @@ def harmonize_samples(harmonize: bool | str, *samples: TableArrays) -> list[Tabl
     # Without a reference no labels are given: confounding is a matter of the whole table.
     labels = None if reference is None else np.asarray(train.classes)[train.y]
     harmonizer = SiteHarmonizer(reference=reference).fit(train.X, labels, sites=train.sites)
-    return [replace(part, X=harmonizer.transform(part.X, sites=part.sites)) for part in samples]
+    return [part.with_values(harmonizer.transform(part.X, sites=part.sites)) for part in samples]
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,16 +208,17 @@ class Preparation:
         cls, samples: TableArrays, imputer: Imputer | None = None
     ) -> tuple[Preparation, Floats]:
         """Learn from training samples; also return them prepared."""
-        scaling = Scaling.learn(samples.X)
-        X = scaling.apply(samples.X)
+        X = samples.X
+        scaling = Scaling.learn(X)
+        X = scaling.apply(X, copy=X is samples.source)
         if imputer is None:
             return cls(scaling), X
         transformer = imputer.build(channels=samples.channel_of).fit(X)
         return cls(scaling, transformer), np.asarray(transformer.transform(X))
 
-    def apply(self, X: Floats) -> Floats:
-        """Prepare samples."""
-        X = self.scaling.apply(X)
+    def apply(self, X: Floats, copy: bool = True) -> Floats:
+        """Prepare samples; without ``copy`` they are changed."""
+        X = self.scaling.apply(X, copy)
         return X if self.imputer is None else np.asarray(self.imputer.transform(X))
 
 
@@ -213,8 +241,7 @@ class FoldSamples:
     """Training and test samples of a fold, as they are and prepared.
 
     Rows count in ``train`` and ``test``; ``selecting`` are the training samples as the selector
-    may see them. Arrays are made when they are asked for: a fold of a large table and its inner
-    folds would be a dozen copies of it.
+    may see them.
     """
 
     train: TableArrays
@@ -255,6 +282,8 @@ class FoldSamples:
             both = 1 if self.selecting is self.train else 2
             n_rows = both * self.y_train.size + self.y_test.size
             left = KEPT_BYTES - 8 * self.train.channel_of.size * n_rows
+            if is_large(self.train):
+                self.kept.clear()
             while self.kept and left < sum(kept.nbytes for kept in self.kept.values()):
                 self.kept.popitem()
             self.kept[key] = self._prepare(imputer)
@@ -267,7 +296,9 @@ class FoldSamples:
         if self.selecting is not self.train:
             (selecting,) = harmonize_samples(self.harmonize, self.selecting.take(self.train_rows))
             selecting_X = Preparation.learn(selecting, imputer)[1]
-        prepared = Prepared(selecting_X, train_X, steps.apply(test.X))
+        test_X = test.X
+        test_X = steps.apply(test_X, copy=test_X is test.source)
+        prepared = Prepared(selecting_X, train_X, test_X)
         for side in prepared:
             side.setflags(write=False)  # methods share them
         return prepared
@@ -416,16 +447,21 @@ class MethodPipeline:
         return SplitScorer(split, classify, metrics, self.classifier.log_odds_slope)
 
     def _split(self, fold: FoldSamples) -> Split:
-        """Return both sides of a fold as the classifier sees them."""
-        _, *sides = fold.prepare(self.classifier_imputer)
-        if self.clip is not None:
-            sides = [np.clip(side, -self.clip, self.clip) for side in sides]
-        return Split(sides[0], fold.y_train, sides[1], fold.y_test, fold.subjects_test)
+        """Return both sides of a fold; the classifier clips what it sees of them."""
+        _, train, test = fold.prepare(self.classifier_imputer)
+        return Split(train, fold.y_train, test, fold.y_test, fold.subjects_test)
 
     def _classify(
         self, fold: FoldSamples, train: Floats, y: Codes, test: Floats, sets: Sets
     ) -> list[Floats]:
         """Return decisions on the test samples with each set of columns."""
+        # Copies of the columns in use, not of all.
+        used = np.unique(np.concatenate([columns for columns, _ in sets]))
+        train, test = train[:, used], test[:, used]
+        if self.clip is not None:
+            for side in (train, test):
+                np.clip(side, -self.clip, self.clip, out=side)
+        sets = [(np.searchsorted(used, columns), C) for columns, C in sets]
         n_classes, decide = fold.train.n_classes, self.classifier.decide_many
         if decide is not None:
             decide = partial(decide, n_classes=n_classes, class_weight=self.class_weight)
@@ -441,7 +477,7 @@ class MethodPipeline:
             if decide is not None:
                 results += decide(seen, y, unseen, [(np.arange(seen.shape[1]), C)])
                 continue
-            model = self.build_classifier(C, fold.train.channel_of[columns])
+            model = self.build_classifier(C, fold.train.channel_of[used[columns]])
             fit_with_groups(model, seen, y, fold.groups_train)
             results.append(by_class(decision_values(model, unseen), model.classes_, n_classes))
         return results

@@ -61,14 +61,14 @@ class Scaling:
         """Whether each feature is constant, shape (n_features,)."""
         return np.isinf(self.unit)
 
-    def apply(self, X: Array) -> Array:
+    def apply(self, X: Array, copy: bool = True) -> Array:
         """Distance from the mean in standard deviations; NaN stays NaN.
 
         A constant feature becomes 0 wherever it is observed: its values in new samples must not
-        carry anything either.
+        carry anything either. Without ``copy`` X itself is changed.
         """
         # Halves before subtracting: no difference of finite numbers overflows.
-        values = 0.5 * X
+        values = np.multiply(X, 0.5, out=None if copy else X)
         values -= 0.5 * self.mean
         values /= 0.5 * self.unit
         return values

@@ -92,8 +92,8 @@ def observed_channels(
     X: NDArray[np.float64], columns: Sequence[NDArray[np.intp]]
 ) -> NDArray[np.bool_]:
     """Return which channels each sample has (none of their features is NaN), by sample."""
-    present = ~np.isnan(X)
-    return np.stack([present[:, indices].all(axis=1) for indices in columns], axis=1)
+    missing = np.isnan(X)
+    return np.stack([~missing[:, indices].any(axis=1) for indices in columns], axis=1)
 
 
 def fold(text: str) -> str:
