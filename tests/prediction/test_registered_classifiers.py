@@ -77,3 +77,14 @@ def test_boosting_sees_what_no_line_separates():
     }
     assert auc["boosting"] > 0.95
     assert auc["svm"] < 0.7
+
+
+@pytest.mark.filterwarnings("ignore:Channels without information")
+@pytest.mark.parametrize("name", list(CLASSIFIERS))
+def test_a_channel_that_no_training_sample_has_changes_nothing(name):
+    X, y = make_samples()
+    absent = X.copy()
+    absent[:80, 3:6] = np.nan
+    found = decide(name, absent[:80], y[:80], absent[80:])
+    absent[80:, 3:6] = np.nan
+    assert_allclose(decide(name, absent[:80], y[:80], absent[80:]), found, atol=1e-9)

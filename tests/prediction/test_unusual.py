@@ -80,3 +80,10 @@ def test_one_value_beyond_all_measure_is_found(model):
     table = make_table(10, 4)
     X = table.X.assign(Pz__hoc=1e300)
     assert not any(s.probabilities for s in predict_subjects(model, changed(table, X)).subjects)
+
+
+def test_a_table_of_one_feature_has_no_factors_and_is_predicted():
+    table = make_table(20, seed=0)
+    table = FeatureTable(table.X[["Cz__de_alpha"]], table.y, table.subjects)
+    predictions = predict_subjects(fit_model(table), table)
+    assert all(subject.predicted in ("HC", "MDD") for subject in predictions.subjects)

@@ -109,8 +109,9 @@ class Boosting(HistGradientBoostingClassifier):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit without weights, and remember the shares of the classes."""
         balance, self.class_weight = self.class_weight, None
+        missing = np.isnan(X).all(axis=0)  # scikit-learn finds no bins for such columns
         try:
-            super().fit(X, y)
+            super().fit(np.where(missing, 0.0, X), y)
         finally:
             self.class_weight = balance
         counts = np.unique(np.asarray(y), return_counts=True)[1]

@@ -401,7 +401,8 @@ def _deviations(
     """Distance of a subject's factors from the centre, and of its values from its factors."""
     factors = imputer.factors(X)
     away = factors - np.asarray(reference["centre"])
-    squares = np.einsum("nq,qr,nr->n", away, np.asarray(reference["precision"]), away)
+    precision = np.reshape(reference["precision"], 2 * away.shape[1:])  # there may be no factor
+    squares = np.einsum("nq,qr,nr->n", away, precision, away)
     expected = factors @ imputer.model_.loadings.T
     # Beyond 6 standard deviations, where predictions see no difference, logarithms count.
     with np.errstate(over="ignore"):
