@@ -82,7 +82,7 @@ def test_boosting_sees_what_no_line_separates():
 @pytest.mark.filterwarnings("ignore:Channels without information")
 @pytest.mark.parametrize("name", list(CLASSIFIERS))
 def test_a_channel_that_no_training_sample_has_changes_nothing(name):
-    X, y = make_samples()
+    X, y = make_samples(missing=0.1)
     absent = X.copy()
     absent[:80, 3:6] = np.nan
     found = decide(name, absent[:80], y[:80], absent[80:])
