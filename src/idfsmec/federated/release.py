@@ -446,11 +446,7 @@ def _alike(labels: Sequence[Any], known: Sequence[Any]) -> list[Any]:
 def _acquisition(
     info: Mapping[str, Any], statistics: SubjectStatistics, min_subjects: int
 ) -> list[dict[str, Any]]:
-    """Count subjects by class and acquisition fact.
-
-    Values of fewer than ``min_subjects`` subjects are merged into "other"; a fact is left out if
-    that has too few as well.
-    """
+    """Count subjects by class and acquisition fact; rare values are merged into "other"."""
     classes = [statistics.labels[code] for code in statistics.codes]
     labels = dict(zip(statistics.names.tolist(), classes, strict=True))
     devices = statistics.devices
@@ -474,7 +470,7 @@ def _acquisition(
             if not len(rare) or set(rare) == {"other"} or len(counts) == 1:
                 break
             values = values.mask(values.isin(rare), "other")
-        if not len(rare):
+        if not len(rare):  # else "other" has too few as well, and the fact is left out
             counted += [
                 {"fact": fact, "value": value, "label": str(label), "count": int(n)}
                 for value, row in counts.iterrows()

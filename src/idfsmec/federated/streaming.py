@@ -109,7 +109,7 @@ def open_source(table: Any, channels: Sequence[Any] | None = None) -> Source:
         device = next((name for name in _DEVICES if name in about.columns), None)
         devices = None if device is None else about[device].astype(str).to_numpy()
         piece = Piece(table.X.to_numpy(), table.y.to_numpy(), table.subjects.to_numpy(), devices)
-        pieces: Callable[[], Iterator[Piece]] = partial(iter, [piece])
+        pieces: Callable[[], Iterator[Piece]] = partial(iter, [piece] if len(table.X) else [])
     else:
         first = parts[0][1]
         columns = part_header(_header(first))[1]
@@ -175,12 +175,11 @@ def _pieces(parts: Sequence[tuple[str, Any]], columns: Sequence[str]) -> Iterato
     """Read parts of a table, each with what errors begin with; warn of subjects at two sites."""
     sites: set[tuple[Any, Any]] = set()
     for where, table in parts:
-        header = _header(table)
-        if differing := set(columns) ^ set(part_header(header)[1]):
+        if differing := set(columns) ^ set(part_header(_header(table))[1]):
             first = Path(parts[0][0].removesuffix(": ")).name
             raise InputError(f"{where}has other columns than {first}, such as {min(differing)}.")
         try:
-            for batch in _batches(table, header, columns):
+            for batch in _batches(table, columns):
                 if len(batch):
                     yield _piece(batch, columns, sites)
         except InputError as error:
@@ -192,13 +191,12 @@ def _pieces(parts: Sequence[tuple[str, Any]], columns: Sequence[str]) -> Iterato
     warn_of_two_sites(frame[_ABOUT[0]], frame[SITE], stacklevel=6)
 
 
-def _batches(
-    table: Any, header: Sequence[str], columns: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
+def _batches(table: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Read some rows at a time; of a Dask dataframe, a partition."""
     if isinstance(table, ds.Dataset):
+        others = [name for name in (SITE, *_DEVICES) if name in table.schema.names]
         yield from table.to_batches(
-            columns=[*_ABOUT, *(name for name in (SITE, *_DEVICES) if name in header), *columns],
+            columns=[*_ABOUT, *others, *columns],
             batch_size=max(256, _ELEMENTS // max(1, len(columns))),
             # Arrow would hold dozens of batches.
             batch_readahead=1,
@@ -280,8 +278,6 @@ def subject_statistics(
     digests, hashes = np.zeros((0, len(columns)), dtype=np.uint64), np.zeros(0, dtype=np.uint64)
     devices: dict[str, str] = {}
     for piece in source.pieces():
-        if not len(piece.X):
-            continue
         if units is None:  # near the mean, so that squares lose no digits
             shift = Scaling.learn(piece.X).mean
             units = shift, safe_scale(np.nanmax(np.abs(piece.X - shift), axis=0, initial=0.0))
@@ -304,7 +300,7 @@ def subject_statistics(
             np.add.at(digests[:, v], member[~missing], digest.to_numpy())
         for part, power in zip(sums, (values, values**2), strict=True):
             np.add.at(part, member, power)
-    if units is None or not rows:
+    if units is None:
         raise InputError(f"{source.name}: there are no samples in it.")
     labels = sorted({label for _, label in rows})
     codes = np.array([labels.index(label) for _, label in rows], dtype=np.intp)
@@ -326,8 +322,6 @@ def sum_pieces(
     columns, parts = source.channel_columns, list[Sums]()
     with one_blas_thread():
         for piece in source.pieces():
-            if not len(piece.X):
-                continue
             member, codes = statistics.rows_of(piece)
             part = table_sums(
                 piece.X,
