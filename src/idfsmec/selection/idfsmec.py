@@ -2,8 +2,7 @@
 
 :class:`ChannelTable` holds checked samples with their channels and solves all channels for any
 folds and redundancy weights; :class:`Fits` holds what was solved, weighs channels and orders
-features. Selector, path, search, stability, classifier and regressor differ in what they ask of
-these two. Samples are seen once, to be summed up (:mod:`idfsmec.solver.sums`); all that follows
+features. Samples are seen once, to be summed up (:mod:`idfsmec.solver.sums`); all that follows
 needs sums alone, whether of rows in memory, of files read piece by piece or of sites.
 """
 
@@ -135,6 +134,11 @@ class ChannelTable:
         """Number of classes; 1 for a numeric target."""
         return max(self.classes.size, 1)
 
+    @property
+    def holds_out(self) -> bool:
+        """Whether the loss on held-out subjects weighs the channels."""
+        return self.options.channel_weighting and self.options.channel_loss == "held-out"
+
     @cached_property
     def channel_of(self) -> Indices:
         """Number of the channel of every feature."""
@@ -193,7 +197,7 @@ class ChannelTable:
         remaining = iter(tables)
         with one_blas_thread():
             while block := list(islice(remaining, at_once)):
-                if self.options.holds_out:
+                if self.holds_out:
                     judged += held_out_losses(block, wanted, self.options)
                 moments += [sums.moments() for sums in block]
             solved = solve_channels(moments, wanted, self.options)
@@ -218,26 +222,15 @@ class Weighing(NamedTuple):
 
 @dataclass(frozen=True)
 class Fits:
-    """Solved channels of every fold at every redundancy weight.
-
-    ``losses``, shape (n_folds, n_lams, n_channels), weigh the channels; infinite for those that
-    get no weight. In ``n_fallbacks`` folds it is that of the training samples, because subjects
-    are too few to hold some of each class out.
-    """
+    """Solved channels of every fold (F) at every redundancy weight (L)."""
 
     table: ChannelTable
     channels: ChannelFits = field(repr=False)
-    losses: Array = field(repr=False)
-    n_fallbacks: int
+    losses: Array = field(repr=False)  # that weigh the channels; infinite: no weight, (F, L, V)
+    n_fallbacks: int  # folds with the loss of the training samples: too few subjects to hold out
 
     def weigh(self, gamma: float, *, fold: int = 0, lam: int = 0) -> Weighing:
-        """Compute channel weights and order features.
-
-        Features are ordered by score (channel weight times feature weight; with subjects, times
-        what the regression uses of it where a channel has few features). Those with score zero
-        follow by what adding them alone to their channel's model would take off the loss,
-        weighted by the channel; those that were left out come last. Ties stay in column order.
-        """
+        """Compute channel weights and order features; see ``ranking_`` of :class:`IDFSMEC`."""
         losses, gains = self.losses[fold, lam], self.channels.gains[fold, lam]
         usable, channel = np.isfinite(losses), self.table.channel_of
         weighting, alpha = self.table.options.channel_weighting, np.zeros(losses.size)
@@ -258,7 +251,7 @@ class Fits:
     @property
     def held_out_loss(self) -> Array | None:
         """Of the first fold's channels at the first redundancy weight, where it weighs them."""
-        weighs = self.table.options.holds_out and not self.n_fallbacks
+        weighs = self.table.holds_out and not self.n_fallbacks
         return self.losses[0, 0] if weighs else None
 
     def history(self, gamma: float) -> Array:
@@ -330,11 +323,7 @@ def _corrected(fits: Fits, study: Study) -> Fits:
 
 
 class ChannelEstimator(CheckedEstimator):
-    """Check samples with missing channels and solve the channels; base of the estimators.
-
-    A subclass has the parameters ``channels``, ``lam`` and ``gamma``, and those of
-    :data:`OPTIONS` that it offers.
-    """
+    """Base of the estimators that solve channels; they offer some of :data:`OPTIONS`."""
 
     _parameter_constraints: ClassVar[Constraints] = {
         "channels": ["array-like", None],
@@ -393,19 +382,11 @@ class ChannelEstimator(CheckedEstimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ChannelSelector(ChannelEstimator, RankingSelector):
-    """The parameters that :class:`IDFSMEC` and its search share."""
+class ChannelSelector(ChannelEstimator, RankingSelector, Options):
+    """The parameters that :class:`IDFSMEC` and its search share: the solver's options."""
 
     channels: ArrayLike | None = field(default=None, kw_only=False)
-    channel_loss: str = "held-out"
     lam_scale: str = "samples"
-    standardize: bool = True
-    missing_correction: str | None = "ipw"
-    channel_weighting: bool = True
-    missing_indicator: bool = True
-    tol: float = 1e-6
-    max_iter: int = 10_000
-    device: str | None = None
 
 
 def is_stored(X: Any) -> bool:

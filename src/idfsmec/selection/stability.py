@@ -262,11 +262,7 @@ class StabilitySelector(RankingSelector):
 def complementary_halves(
     subjects: NDArray, codes: Indices, n_pairs: int, random_state: np.random.RandomState
 ) -> list[Indices]:
-    """Samples of ``2 * n_pairs`` random halves of the subjects, each followed by its rest.
-
-    Each class (of a subject's first sample) is halved on its own; where its number of subjects is
-    odd, the one left over goes to either half with equal chance.
-    """
+    """Samples of ``2 * n_pairs`` random halves of the subjects, each followed by its rest."""
     _, first, member = np.unique(subjects, return_index=True, return_inverse=True)
     label = codes[first]
     for code in np.unique(codes):
@@ -278,7 +274,7 @@ def complementary_halves(
     halves = []
     for _ in range(n_pairs):
         inside = np.zeros(first.size, dtype=bool)
-        for code in np.unique(label):
+        for code in np.unique(label):  # an odd subject goes to either half with equal chance
             own = random_state.permutation(np.flatnonzero(label == code))
             extra = random_state.randint(2) if own.size % 2 else 0
             inside[own[: own.size // 2 + extra]] = True

@@ -240,7 +240,7 @@ def _step(state: State) -> None:
     state.ease = np.where(better, eased, np.clip(_BACK_BY * state.ease, 0.0, 1.0))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, kw_only=True)
 class Options:
     """How channels are posed, solved and weighed; see :class:`idfsmec.IDFSMEC` for the meaning."""
 
@@ -253,11 +253,6 @@ class Options:
     tol: float = 1e-6
     max_iter: int = 10_000
     device: str | None = None
-
-    @property
-    def holds_out(self) -> bool:
-        """Whether the loss on held-out subjects weighs the channels."""
-        return self.channel_weighting and self.channel_loss == "held-out"
 
 
 @dataclass
