@@ -186,27 +186,23 @@ def newton_size(n_features: int, n_classes: int) -> int:
 
 
 def newton_step(problems: ChannelProblems, point: _Point, damping: Array) -> tuple[Array, Array]:
-    """One Newton step for every problem; features at zero stay there.
-
-    The result is feasible, but whether it is better is for the caller to check.
-    """
+    """One Newton step for every problem, to a feasible point; features at zero stay there."""
     theta, W = point.theta, point.W
-    n_problems, n_classes, n_features = W.shape
-    n_unknowns = n_features * (1 + n_classes)
-    size = newton_size(n_features, n_classes)
-    system = np.zeros((n_problems, size, size))
-    _fill_hessian(system, problems, point)
-    diagonal = np.arange(n_unknowns)
-    system[:, diagonal, diagonal] += damping[:, None]
-    _fill_constraints(system, W)
-    right = np.zeros((n_problems, size))
-    right[:, :n_features] = -point.by_theta
-    right[:, n_features:n_unknowns] = -np.reshape(point.tangent, (n_problems, -1))
-    _freeze(system, right, theta <= 0)
-
+    n_problems, n_classes, d = W.shape
+    n_unknowns = d * (1 + n_classes)
+    system = _newton_matrix(problems, point, damping)
+    right = np.zeros(system.shape[:2])
+    right[:, :d] = -point.by_theta
+    right[:, d:n_unknowns] = -np.reshape(point.tangent, (n_problems, -1))
+    # The equations of features at zero become "step = 0".
+    problem, feature = np.nonzero(theta <= 0)
+    system[problem, feature, :] = 0.0
+    system[problem, :, feature] = 0.0
+    system[problem, feature, feature] = 1.0
+    right[problem, feature] = 0.0
     step = _solve_each(system, right)
-    moved = theta + step[:, :n_features]
-    W = W + np.reshape(step[:, n_features:n_unknowns], W.shape)
+    moved = theta + step[:, :d]
+    W = W + np.reshape(step[:, d:n_unknowns], W.shape)
     return project_to_simplex(np.where(theta > 0, moved, -1.0)), polar(W)
 
 
@@ -222,10 +218,12 @@ def _solve_each(system: Array, right: Array) -> Array:
         return step
 
 
-def _fill_hessian(system: Array, problems: ChannelProblems, point: _Point) -> None:
+def _newton_matrix(problems: ChannelProblems, point: _Point, damping: Array) -> Array:
+    """The damped Hessian of the Lagrangian, bordered by the Jacobian of the constraints."""
     theta, W = point.theta, point.W
-    n_classes, d = W.shape[1:]
-    eye = np.arange(d)
+    n_problems, n_classes, d = W.shape
+    size, eye = newton_size(d, n_classes), np.arange(d)
+    system = np.zeros((n_problems, size, size))
     by_A = 2.0 * problems.A
     system[:, :d, :d] = by_A * (transpose(W) @ W) + 2.0 * problems.R
     weighted = by_A * theta[:, :, None]  # Theta A
@@ -240,11 +238,8 @@ def _fill_hessian(system: Array, problems: ChannelProblems, point: _Point) -> No
         for other in range(n_classes):
             columns = eye + d * (1 + other)
             system[:, eye + d * (1 + k), columns] -= point.multipliers[:, k, other, None]
-
-
-def _fill_constraints(system: Array, W: Array) -> None:
-    n_classes, d = W.shape[1:]
     row = d * (1 + n_classes)
+    system[:, np.arange(row), np.arange(row)] += damping[:, None]
     system[:, row, :d] = 1.0
     system[:, :d, row] = 1.0
     for k in range(n_classes):
@@ -254,15 +249,7 @@ def _fill_constraints(system: Array, W: Array) -> None:
                 where = slice(d * (1 + target), d * (2 + target))
                 system[:, row, where] += W[:, source, :]
                 system[:, where, row] += W[:, source, :]
-
-
-def _freeze(system: Array, right: Array, frozen: NDArray) -> None:
-    """Replace the equations of frozen feature weights by ``step = 0``."""
-    problem, feature = np.nonzero(frozen)
-    system[problem, feature, :] = 0.0
-    system[problem, :, feature] = 0.0
-    system[problem, feature, feature] = 1.0
-    right[problem, feature] = 0.0
+    return system
 
 
 def centred(problems: ChannelProblems) -> NDArray[np.bool_]:
@@ -277,9 +264,7 @@ class Support:
 
     kept: NDArray  # all features with weight, filled up with others, (b, size)
     others: NDArray  # (b, d - size)
-    basis: (
-        Array  # orthonormal rows that span the others' part of W (turned), (b, n_rows, d - size)
-    )
+    basis: Array  # orthonormal rows that span the others' part of W (turned), (b, n, d - size)
     # Takes W to the differences of its rows and, last, their sum, which is left to idle features,
     # those without weight; total is the sum's part there.
     turn: Array | None = None
@@ -342,11 +327,8 @@ class Support:
         return whole_theta, self.turn.T @ turned
 
     def _sum_beside(self, rows: Array) -> Array:
-        """The sum on features without weight, of length one and orthogonal to other rows.
-
-        It keeps its direction as far as it can: whoever goes on from here has momentum.
-        """
-        # There are always others to take its place.
+        """The sum on features without weight, of length one and orthogonal to other rows."""
+        # It keeps its direction as far as it can, for momentum; others can take its place.
         order = np.concatenate([self.others, self.kept], axis=1)
         free = rows * self.idle[:, None, :]
         spanned = _columns(np.concatenate([free, self.total[:, None, :]], axis=1), order)
@@ -358,10 +340,7 @@ class Support:
 
 
 def orthonormal_basis(M: Array) -> Array:
-    """Orthonormal rows that span those of M and, where these are dependent, more.
-
-    By Householder's reflections of all matrices at once.
-    """
+    """Orthonormal rows that span those of M and, if dependent, more (Householder's method)."""
     mirrors = []
     for k in range(M.shape[1]):
         mirror = M[:, k, :] * 1.0

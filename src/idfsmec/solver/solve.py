@@ -137,11 +137,7 @@ def solve(
     start: tuple[Array, Array] | None = None,
     wanted: Indices | None = None,
 ) -> Solution:
-    """Minimise U over theta and W for every problem of the batch, in any unit.
-
-    A problem is solved when both KKT residuals are at most ``tol``. It begins at ``start``, theta
-    and an orthonormal W, by default :func:`default_start`. The history of ``wanted`` is kept.
-    """
+    """Minimise U until KKT residuals are at most ``tol``; the history of ``wanted`` is kept."""
     unit, problems = problems.y2, problems.normalised()
     state = State.begin(problems, *(default_start(problems) if start is None else start))
     return iterate(state, unit, tol, max_iter, wanted=wanted)
@@ -156,11 +152,7 @@ def iterate(
     done: int = 0,
     wanted: Indices | None = None,
 ) -> Solution:
-    """Iterate until every problem of a state is solved.
-
-    ``unit`` (b,) is their y2 before they were normalised, ``done`` the number of iterations that
-    led to the state, a multiple of :data:`CHECK_EVERY`.
-    """
+    """Iterate from a state, after ``done`` steps; ``unit`` (b,) is y2 before normalisation."""
     wanted = np.empty(0, dtype=np.intp) if wanted is None else wanted
     theta, W, value = state.theta.copy(), state.W.copy(), state.value.copy()
     residual, n_iter = np.zeros_like(value), np.zeros(value.shape, dtype=np.int64)
@@ -318,10 +310,7 @@ class _Posed(NamedTuple):
 def solve_channels(
     tables: Sequence[Sequence[Moments]], lams: Sequence[float], options: Options | None = None
 ) -> ChannelFits:
-    """Solve every channel of every table, such as a training fold, at every redundancy weight.
-
-    Tables are known by their :meth:`Sums.moments` and have the same columns.
-    """
+    """Solve every channel of tables with the same columns, known by their :meth:`Sums.moments`."""
     options = options or Options()
     fits = ChannelFits.empty(len(tables), len(lams), tables[0])
     posed: dict[int, list[_Posed]] = {}
@@ -429,18 +418,6 @@ def feature_gains(problems: ChannelProblems, theta: Array, W: Array) -> Array:
     return (residual**2).sum(axis=1) / problems.diagonal
 
 
-def _strengths(theta: Array, W: Array) -> Array:
-    """Return theta, or in channels of few features what the regression uses of it.
-
-    Coefficients ``beta_j = theta_j W_j`` need weights of at least ``|beta_j|^(2/3)``, which sum up
-    to one where the constraint on theta is active: there both are the same. A few features often
-    need less, and what is left of theta falls on features that contribute nothing.
-    """
-    if theta.shape[1] >= _FEW_FEATURES:
-        return theta
-    return np.asarray((theta * np.linalg.norm(W, axis=1)) ** (2 / 3))
-
-
 def _store(
     fits: ChannelFits,
     posed: _Posed,
@@ -455,7 +432,13 @@ def _store(
     coefficients = solution.theta[:, None, :] * solution.W / posed.unit[which][:, None, :]
     where = (table[:, None], lam[:, None], posed.columns[which])
     fits.feature_weights[where] = solution.theta
-    fits.strengths[where] = _strengths(solution.theta, solution.W)
+    # Coefficients beta_j = theta_j W_j need weights of at least |beta_j|^(2/3), which sum up to 1
+    # where the constraint on theta is active: there both are the same. A few features often need
+    # less, and what is left of theta falls on features that contribute nothing.
+    used = solution.theta
+    if used.shape[1] < _FEW_FEATURES:
+        used = (used * np.linalg.norm(solution.W, axis=1)) ** (2 / 3)
+    fits.strengths[where] = used
     fits.gains[where] = unit[:, None] * gains
     # Indices on both sides of the slice: problems first, then features, then classes.
     fits.coefficients[where[0], where[1], :, where[2]] = coefficients.swapaxes(1, 2)

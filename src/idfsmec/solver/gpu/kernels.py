@@ -87,10 +87,7 @@ def residual_of(theta, by_theta, squares, redundancy, counted):
 
 @jit
 def conditions(A, R, p0, p1, theta, w0, w1, counted):
-    """Misfits, gradient by theta, tangents, multipliers, U, and the residual.
-
-    The residual of theta is over the features that are ``counted``.
-    """
+    """Misfits, gradient by theta, tangents, multipliers, U, and the residual of what counts."""
     x0, x1 = theta * w0, theta * w1
     m0, m1 = times(A, x0) - p0, times(A, x1) - p1
     R_theta = times(R, theta)
