@@ -19,7 +19,7 @@ it costs nothing, and only the differences of columns remain.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,7 @@ def polish(
             continue
         part = (problems.take(some), theta[some], W[some])
         if size < W.shape[2]:
-            support = Support.of(part[1], part[2], size, differences=differences)
+            support = Support(part[1], part[2], size, differences=differences)
             *point, value[some] = _descend(*support.shorten(*part), value[some], tol, patient)
             theta[some], W[some] = support.restore(*point)
         else:
@@ -111,45 +111,40 @@ def _sizes(n_classes: int, n_features: int) -> list[tuple[int, int, bool]]:
     return result
 
 
-@dataclass
 class _Point:
     """An iterate and all that follows from it."""
 
-    theta: Array
-    W: Array
-    misfit: Array  # A Theta W - P
-    by_theta: Array
-    tangent: Array  # the derivative by W along the orthonormal matrices
-    multipliers: Array  # of the constraint that W is orthonormal
-    value: Array
-    residual: Array  # of the first-order conditions on the support
-
-    @classmethod
-    def at(cls, problems: ChannelProblems, theta: Array, W: Array) -> _Point:
+    def __init__(self, problems: ChannelProblems, theta: Array, W: Array) -> None:
+        self.theta, self.W = theta, W
         weighted = theta[:, None, :] * W
-        misfit = weighted @ problems.A - problems.P
+        self.misfit = weighted @ problems.A - problems.P
         R_theta = redundancy_product(problems, theta)
-        by_theta = 2.0 * (dot_over_classes(W, misfit) + R_theta)
-        by_W = 2.0 * theta[:, None, :] * misfit
+        self.by_theta = 2.0 * (dot_over_classes(W, self.misfit) + R_theta)
+        by_W = 2.0 * theta[:, None, :] * self.misfit
         inner = W @ transpose(by_W)
-        multipliers = 0.5 * (inner + transpose(inner))
-        tangent = tangent_part(W, by_W)
+        # Of the constraint that W is orthonormal.
+        self.multipliers = 0.5 * (inner + transpose(inner))
+        # The derivative by W along the orthonormal matrices.
+        self.tangent = tangent_part(W, by_W)
         redundancy = dot(theta, R_theta)
-        steepest = np.min(np.where(theta > 0, by_theta, np.inf), axis=1)
-        residual = np.maximum(dot(theta, by_theta) - steepest, dot(tangent, tangent) ** 0.5)
-        value = problems.y2 + dot(weighted, misfit - problems.P) + redundancy
-        scale = problems.y2 + redundancy
-        return cls(theta, W, misfit, by_theta, tangent, multipliers, value, residual / scale)
+        self.value = problems.y2 + dot(weighted, self.misfit - problems.P) + redundancy
+        # Of the first-order conditions on the support.
+        gap = dot(theta, self.by_theta)
+        gap -= np.min(np.where(theta > 0, self.by_theta, np.inf), axis=1)
+        residual = np.maximum(gap, dot(self.tangent, self.tangent) ** 0.5)
+        self.residual = residual / (problems.y2 + redundancy)
 
-    def take(self, index: NDArray) -> _Point:
-        return _Point(*(part[index] for part in vars(self).values()))
+    def keep(self, index: NDArray) -> None:
+        """Keep some problems."""
+        for name, part in vars(self).items():
+            setattr(self, name, part[index])
 
 
 def _descend(
     problems: ChannelProblems, theta: Array, W: Array, value: Array, tol: float, patient: bool
 ) -> tuple[Array, Array, Array]:
     """Newton steps for problems of one size."""
-    point = _Point.at(problems, theta, W)
+    point = _Point(problems, theta, W)
     point.value = value * 1.0
     best, index = (theta.copy(), W.copy(), value.copy()), np.arange(value.shape[0])
 
@@ -160,7 +155,7 @@ def _descend(
     damping = np.full_like(value, LEAST_DAMPING)
     most = MOST_IF_PATIENT if patient else MOST_DAMPING
     for _ in range(_MAX_STEPS_IF_PATIENT if patient else _MAX_STEPS):
-        new = _Point.at(problems, *newton_step(problems, point, damping))
+        new = _Point(problems, *newton_step(problems, point, damping))
         change = new.value - point.value
         rounding = ROUNDING * np.maximum(point.value, problems.y2)
         better = (change < -rounding) | ((change <= rounding) & (new.residual < point.residual))
@@ -174,8 +169,8 @@ def _descend(
             store()
             if not trying.any():
                 return best
-            point, problems = point.take(trying), problems.take(trying)
-            index, damping = index[trying], damping[trying]
+            point.keep(trying)
+            problems, index, damping = problems.take(trying), index[trying], damping[trying]
     store()
     return best
 
@@ -258,36 +253,27 @@ def centred(problems: ChannelProblems) -> NDArray[np.bool_]:
     return excess <= _CENTRED * np.max(np.abs(problems.P), axis=(1, 2))
 
 
-@dataclass(frozen=True)
 class Support:
-    """Which features stay, and the basis that stands for the others."""
+    """Which features stay, and the basis that stands for the others.
 
-    kept: NDArray  # all features with weight, filled up with others, (b, size)
-    others: NDArray  # (b, d - size)
-    basis: Array  # orthonormal rows that span the others' part of W (turned), (b, n, d - size)
-    # Takes W to the differences of its rows and, last, their sum, which is left to idle features,
-    # those without weight; total is the sum's part there.
-    turn: Array | None = None
-    idle: Any = None
-    total: Any = None
+    ``size`` features of every problem stay, at least those with weight. At least as many must be
+    left over as there are classes.
+    """
 
-    @classmethod
-    def of(cls, theta: Array, W: Array, size: int, *, differences: bool) -> Support:
-        """Keep ``size`` features of every problem, at least those with weight.
-
-        At least as many must be left over as there are classes.
-        """
+    def __init__(self, theta: Array, W: Array, size: int, *, differences: bool) -> None:
         n_features = theta.shape[1]
         number = np.arange(n_features)
         order = np.argsort(np.where(theta > 0, number, number + n_features), axis=1)
-        kept, others = order[:, :size], order[:, size:]
-        if not differences:
-            return cls(kept, others, orthonormal_basis(_columns(W, others)))
-        # An orthogonal matrix whose last row is constant.
-        turn, idle = helmert(W.shape[1], full=True)[::-1].copy(), theta <= 0
-        W = turn @ W
-        basis = orthonormal_basis(_columns(W[:, :-1], others))
-        return cls(kept, others, basis, turn, idle, W[:, -1] * idle)
+        self.kept, self.others = order[:, :size], order[:, size:]
+        self.turn: Array | None = None
+        if differences:
+            # Takes W to the differences of its rows and, last, their sum, which is left to idle
+            # features, those without weight; total is the sum's part there.
+            self.turn, self.idle = helmert(W.shape[1], full=True)[::-1].copy(), theta <= 0
+            W = self.turn @ W
+            W, self.total = W[:, :-1], W[:, -1] * self.idle
+        # Orthonormal rows that span the others' part of W (turned), (b, n_rows, d - size)
+        self.basis = orthonormal_basis(_columns(W, self.others))
 
     def shorten(
         self, problems: ChannelProblems, theta: Array, W: Array

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, NamedTuple
@@ -77,50 +78,28 @@ class Solution:
     history: Array
 
 
-@dataclass
 class State:
-    """The iterates of the problems still in the batch, in units of y2."""
+    """The iterates of the problems still in the batch; these are normalised."""
 
-    index: Indices  # place of each problem in the whole batch
-    problems: ChannelProblems
-    A_diagonal: Array
-    theta_curvature: Array
-    theta: Array
-    W: Array
-    R_theta: Array
-    theta_before: Array
-    W_before: Array
-    R_theta_before: Array
-    value: Array
-    support: NDArray[np.bool_]  # features with positive weight when last looked at
-    momentum: Array  # the sequence t_k of accelerated gradient methods; 1 = no momentum
-    ease: Array  # share of the curvature's bound in use
-
-    @classmethod
-    def begin(cls, problems: ChannelProblems, theta: Array, W: Array) -> State:
-        """Set up for normalised problems."""
-        R_theta = redundancy_product(problems, theta)
-        return cls(
-            index=np.arange(problems.shape[0]),
-            problems=problems,
-            A_diagonal=problems.diagonal,
-            theta_curvature=theta_curvature(problems),
-            theta=theta,
-            W=W,
-            R_theta=R_theta,
-            theta_before=theta,
-            W_before=W,
-            R_theta_before=R_theta,
-            value=objective(problems, theta, W, R_theta),
-            support=theta < 0,
-            momentum=np.ones_like(problems.y2),
-            ease=np.ones_like(problems.y2),
-        )
+    def __init__(self, problems: ChannelProblems, theta: Array, W: Array) -> None:
+        self.index = np.arange(problems.shape[0])  # place of each problem in the whole batch
+        self.problems, self.A_diagonal = problems, problems.diagonal
+        self.theta_curvature = theta_curvature(problems)
+        self.theta = self.theta_before = theta
+        self.W = self.W_before = W
+        self.R_theta = self.R_theta_before = redundancy_product(problems, theta)
+        self.value = objective(problems, theta, W, self.R_theta)
+        self.support = theta < 0  # features with positive weight when last looked at
+        # The sequence t_k of accelerated gradient methods; 1 = no momentum.
+        self.momentum = np.ones_like(problems.y2)
+        self.ease = np.ones_like(problems.y2)  # share of the curvature's bound in use
 
     def take(self, keep: Any) -> State:
         """Give the state of some problems."""
-        parts = {name: part[keep] for name, part in vars(self).items() if name != "problems"}
-        return State(problems=self.problems.take(keep), **parts)
+        state = copy(self)
+        for name, part in vars(self).items():
+            setattr(state, name, part.take(keep) if name == "problems" else part[keep])
+        return state
 
 
 def default_start(problems: ChannelProblems) -> tuple[Array, Array]:
@@ -139,7 +118,7 @@ def solve(
 ) -> Solution:
     """Minimise U until KKT residuals are at most ``tol``; the history of ``wanted`` is kept."""
     unit, problems = problems.y2, problems.normalised()
-    state = State.begin(problems, *(default_start(problems) if start is None else start))
+    state = State(problems, *(default_start(problems) if start is None else start))
     return iterate(state, unit, tol, max_iter, wanted=wanted)
 
 
@@ -247,51 +226,35 @@ class Options:
     device: str | None = None
 
 
-@dataclass
 class ChannelFits:
-    """The solved channels of ``F`` tables (folds) with V channels at ``L`` redundancy weights.
+    """The solved channels of F tables (folds) with V channels at L redundancy weights.
 
     Channel v predicts the class indicators of a sample as
     ``class_shares + coefficients @ (x - centres)`` over its own features, as they were given.
     """
 
-    feature_weights: Array  # theta; zero for constant features and unusable channels, (F, L, D)
-    # theta, or what the regression uses of it in channels of few features, (F, L, D)
-    strengths: Array
-    # What adding the feature alone to its channel's fitted model would take off the loss; -1 for
-    # features that were left out; (F, L, D)
-    gains: Array
-    objectives: Array  # U; infinite for unusable channels, (F, L, V)
-    kkt_residuals: Array  # (F, L, V)
-    n_iter: NDArray[np.int64]  # (F, L, V)
-    coefficients: Array  # (Theta W)', (F, L, c, D)
-    centres: Array  # observed means of the features, (F, D)
-    class_shares: Array  # observed shares of the classes, mean of a numeric target, (F, V, c)
-    unusable: list[dict[int, str]]  # for each table the channels that carry nothing, and why
-    # Objectives of the first table at the first weight after each iteration, (n_iter + 1, V)
-    history: Array
-
-    @classmethod
-    def empty(cls, n_tables: int, n_lams: int, moments: Sequence[Moments]) -> ChannelFits:
-        """Make room for the channels of tables like this one."""
-        n_channels = sum(block.channels.size for block in moments)
-        n_features = sum(block.columns.size for block in moments)
-        n_classes = moments[0].class_count.shape[1]
-        by_feature = (n_tables, n_lams, n_features)
-        by_channel = (n_tables, n_lams, n_channels)
-        return cls(
-            feature_weights=np.zeros(by_feature),
-            strengths=np.zeros(by_feature),
-            gains=np.full(by_feature, -1.0),
-            objectives=np.full(by_channel, np.inf),
-            kkt_residuals=np.zeros(by_channel),
-            n_iter=np.zeros(by_channel, dtype=np.int64),
-            coefficients=np.zeros((n_tables, n_lams, n_classes, n_features)),
-            centres=np.zeros((n_tables, n_features)),
-            class_shares=np.zeros((n_tables, n_channels, n_classes)),
-            unusable=[{} for _ in range(n_tables)],
-            history=np.full((1, n_channels), np.inf),
-        )
+    def __init__(self, F: int, L: int, moments: Sequence[Moments]) -> None:
+        V = sum(block.channels.size for block in moments)
+        D = sum(block.columns.size for block in moments)
+        c = moments[0].class_count.shape[1]
+        # theta; zero for constant features and unusable channels
+        self.feature_weights = np.zeros((F, L, D))
+        # theta, or what the regression uses of it in channels of few features
+        self.strengths = np.zeros((F, L, D))
+        # What adding the feature alone to its channel's fitted model would take off the loss; -1
+        # for features that were left out
+        self.gains = np.full((F, L, D), -1.0)
+        self.objectives = np.full((F, L, V), np.inf)  # U; infinite for unusable channels
+        self.kkt_residuals = np.zeros((F, L, V))
+        self.n_iter = np.zeros((F, L, V), dtype=np.int64)
+        self.coefficients = np.zeros((F, L, c, D))  # (Theta W)'
+        self.centres = np.zeros((F, D))  # observed means of the features
+        # Observed shares of the classes, mean of a numeric target
+        self.class_shares = np.zeros((F, V, c))
+        # For each table the channels that carry nothing, and why
+        self.unusable: list[dict[int, str]] = [{} for _ in range(F)]
+        # Objectives of the first table at the first weight after each iteration, (n_iter + 1, V)
+        self.history = np.full((1, V), np.inf)
 
 
 class _Posed(NamedTuple):
@@ -312,7 +275,7 @@ def solve_channels(
 ) -> ChannelFits:
     """Solve every channel of tables with the same columns, known by their :meth:`Sums.moments`."""
     options = options or Options()
-    fits = ChannelFits.empty(len(tables), len(lams), tables[0])
+    fits = ChannelFits(len(tables), len(lams), tables[0])
     posed: dict[int, list[_Posed]] = {}
     for table, blocks in enumerate(tables):
         for moments in blocks:
@@ -335,7 +298,13 @@ def _pose(table: int, moments: Moments, options: Options, fits: ChannelFits) -> 
     fits.centres[table, moments.columns] = moments.mean
     fits.class_shares[table, moments.channels] = moments.class_share
     unit = np.where(varying, moments.std, 1.0) if options.standardize else np.ones(varying.shape)
-    A, P, y2 = _weighted(moments, np.where(varying, unit / moments.scale, 1.0), options)
+    # Centred moments in the units the objective is posed in.
+    A, P, y2 = moments.centred()
+    seen = np.where(moments.count > 0, moments.count, moments.total)
+    weight = moments.total / seen if options.missing_correction else np.ones_like(seen)
+    rate = np.where(varying, unit / moments.scale, 1.0)
+    A = 0.5 * (A + A.swapaxes(1, 2)) / (rate[:, :, None] * rate[:, None, :])
+    A, P, y2 = A * weight[:, None, None], P / rate[:, None, :] * weight[:, None, None], y2 * weight
     sizes = varying.sum(axis=1)
     lam_factor = moments.total / LAM_SAMPLES if options.lam_scale == "samples" else 1.0
     for size in np.unique(sizes[sizes > 0]):
@@ -365,15 +334,6 @@ def _unusable(moments: Moments, varying: NDArray[np.bool_]) -> dict[int, str]:
     conditions = [moments.count <= 0, ~several, ~varying.any(axis=1)]
     reasons = np.select(conditions, ["never observed", lacking, "all features constant"], "")
     return {row: str(reason) for row, reason in enumerate(reasons) if reason}
-
-
-def _weighted(moments: Moments, unit: Array, options: Options) -> tuple[Array, Array, Array]:
-    """Centred moments in the units the objective is posed in."""
-    A, P, y2 = moments.centred()
-    seen = np.where(moments.count > 0, moments.count, moments.total)
-    weight = moments.total / seen if options.missing_correction else np.ones_like(seen)
-    A = 0.5 * (A + A.swapaxes(1, 2)) / (unit[:, :, None] * unit[:, None, :])
-    return A * weight[:, None, None], P / unit[:, None, :] * weight[:, None, None], y2 * weight
 
 
 def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits) -> None:

@@ -234,7 +234,7 @@ def _start(A: Any, P: Any) -> Any:
 def _state(problems: ChannelProblems, host: list[Any], left: Indices) -> State:
     """Where the kernels left some problems."""
     theta, W, theta_before, W_before, support, scalars = (part[left] for part in host)
-    state = State.begin(problems, theta, W)
+    state = State(problems, theta, W)
     state.theta_before, state.W_before = theta_before, W_before
     state.R_theta_before = redundancy_product(problems, theta_before)
     state.support = support > 0
