@@ -114,21 +114,17 @@ def _sum_differences(Z: Array, y: Codes, rows: slice, k: int) -> Array:
         # The share of the other class among all samples that are not of the own class.
         factor = np.where(hits, -1.0, size / np.maximum(y.size - np.bincount(y)[y[rows]], 1))
         n_near = np.minimum(k, size - hits)
-        weights = _shares(distance[:, members], n_near)
+        near = distance[:, members]
+        last = np.sort(near, axis=1)[np.arange(n_near.size), np.maximum(n_near, 1) - 1, None]
+        nearer = near < last - _NEIGHBOUR_TIE
+        tied = ~nearer & (near <= last + _NEIGHBOUR_TIE)  # for the last places, which they share
+        left = n_near - nearer.sum(axis=1)
+        weights = nearer + tied * (left / tied.sum(axis=1))[:, None]
         weights *= (factor / np.maximum(n_near, 1))[:, None]
         for own, row in zip(Z[rows], weights, strict=True):
-            (near,) = row.nonzero()
-            total += row[near] @ np.abs(Z[members[near]] - own)
+            (some,) = row.nonzero()
+            total += row[some] @ np.abs(Z[members[some]] - own)
     return total
-
-
-def _shares(distance: Array, n_near: Codes) -> Array:
-    """Share out ``n_near`` places per row to the nearest; ties for the last places share them."""
-    last = np.sort(distance, axis=1)[np.arange(n_near.size), np.maximum(n_near, 1) - 1]
-    nearer = distance < (last - _NEIGHBOUR_TIE)[:, None]
-    tied = ~nearer & (distance <= (last + _NEIGHBOUR_TIE)[:, None])
-    left = n_near - nearer.sum(axis=1)
-    return nearer + tied * (left / tied.sum(axis=1))[:, None]
 
 
 class _ForwardFilter(CompleteSelector):
@@ -178,10 +174,10 @@ class DiscreteFeatures:
     """Entropies in nats of features f and classes y, integers from 0: H(f), H(y) and I(f; y)."""
 
     def __init__(self, codes: Codes, y: Codes) -> None:
-        self._y, self._n_bins = y, int(codes.max()) + 1
+        self._codes, self._y, self._n_bins = codes.T, y, int(codes.max()) + 1
         # A number for each value of each feature.
-        self._values = np.ascontiguousarray(codes.T)
-        self._values += self._n_bins * np.arange(codes.shape[1])[:, None]
+        offsets = self._n_bins * np.arange(codes.shape[1])
+        self._values = np.ascontiguousarray((codes + offsets).T)
         counts = np.arange(y.size + 1)
         self._xlogx = counts * np.log(np.maximum(counts, 1))
         self.entropy, with_classes = self._joint_entropies(np.zeros_like(y))
@@ -190,15 +186,12 @@ class DiscreteFeatures:
 
     def shared_with(self, chosen: int) -> Array:
         """Give I(f; s) for all features f and the chosen s."""
-        return self.entropy + self.entropy[chosen] - self._joint_entropies(self._codes(chosen))[0]
+        return self.entropy + self.entropy[chosen] - self._joint_entropies(self._codes[chosen])[0]
 
     def joint_relevance(self, chosen: int) -> Array:
         """Give I(f, s; y) for all features f and the chosen s."""
-        pairs, with_classes = self._joint_entropies(self._codes(chosen))
+        pairs, with_classes = self._joint_entropies(self._codes[chosen])
         return pairs + self.class_entropy - with_classes
-
-    def _codes(self, feature: int) -> Codes:
-        return self._values[feature] - self._n_bins * feature
 
     def _joint_entropies(self, other: Codes) -> tuple[Array, Array]:
         """Give H(f, other) and H(f, other, y) for all features f, from counts of joint values."""

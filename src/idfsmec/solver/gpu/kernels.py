@@ -151,10 +151,7 @@ def iterate(
     n_steps,
     D: tl.constexpr,
 ):
-    """First-order steps of one problem, and a look at its conditions.
-
-    Scalars of a problem: U, momentum, ease, residual, whether Newton's method may end it.
-    """
+    """First-order steps of one problem, and a look at its conditions."""
     problem = tl.load(active + tl.program_id(0)).to(tl.int64)
     feature = tl.arange(0, D)
     valid = feature < d
