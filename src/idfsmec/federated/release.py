@@ -135,7 +135,7 @@ def summarise(
         subjects.leave_out_dominant(n_folds)
         sums, n_folds, reasons = _suppress(subjects, n_folds, min_subjects)
     else:
-        sums = subjects.site_sums(n_folds)
+        sums = subjects.sums(subjects.folds[None] % n_folds, n_folds)
     released = [v for v in range(len(channels)) if v not in reasons]
     classes = sorted({*subjects.labels, *_alike([*labels], subjects.labels)})
     site_sums = replace(
@@ -232,10 +232,6 @@ class _Subjects(Subjects):
         self.have &= ~self.left_out
         self.counts[:, :-2][self.left_out] = np.inf  # samples of no weight
 
-    def site_sums(self, n_folds: int) -> Sums:
-        """Sum up the table without those who are left out."""
-        return self.sums(self.folds[None] % n_folds, n_folds)
-
 
 def _dominant(about: Array) -> Mask:
     """Subjects of a cell with more than the share of any feature, one after the other."""
@@ -254,7 +250,7 @@ def _suppress(
     subjects: _Subjects, n_folds: int, min_subjects: int
 ) -> tuple[Sums, int, dict[int, str]]:
     """Rule 4: find channels to be suppressed; halve the folds as long as that saves some."""
-    sums = subjects.site_sums(n_folds)
+    sums = subjects.sums(subjects.folds[None] % n_folds, n_folds)
     reasons = _reasons(sums, subjects.cell_counts(n_folds), min_subjects)
     while n_folds > 1:
         # Folds f and f + n_folds / 2 go together.

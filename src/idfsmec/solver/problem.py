@@ -76,11 +76,6 @@ class ChannelProblems:
         """Multiply the redundancy weight of each problem by ``lam``, shape (b,)."""
         return replace(self, R=self.R * lam[:, None, None], R_top=self.R_top * lam)
 
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """``(b, c, d)``."""
-        return self.P.shape
-
     def normalised(self) -> ChannelProblems:
         """Give the same problems in units of ``y2``, so that tolerances mean the same."""
         if (self.y2 == 1).all():
@@ -88,11 +83,6 @@ class ChannelProblems:
         unit = self.y2[:, None, None]
         moments = (self.A / unit, self.P / unit, self.y2 / self.y2, self.R / unit)
         return ChannelProblems(*moments, self.A_top / self.y2, self.R_top / self.y2)
-
-    @property
-    def diagonal(self) -> Array:
-        """Diagonal of A, shape (b, d)."""
-        return diagonal(self.A)
 
     def take(self, index: Any) -> ChannelProblems:
         """Give the problems at ``index``."""
@@ -220,7 +210,7 @@ def theta_curvature(problems: ChannelProblems) -> Array:
     the largest ``|W_j|^2`` (Schur), and at most its trace, ``sum_j A_jj |W_j|^2``. No row of W is
     longer than 1, and their squares sum to c (d, if there are fewer features than classes).
     """
-    by_trace = min(problems.shape[1:]) * np.max(problems.diagonal, axis=1)
+    by_trace = min(problems.P.shape[1:]) * np.max(diagonal(problems.A), axis=1)
     return problems.R_top + np.minimum(problems.A_top, by_trace)
 
 

@@ -32,6 +32,7 @@ from scipy.special import ndtr
 from idfsmec.solver.newton import polish
 from idfsmec.solver.problem import (
     ChannelProblems,
+    diagonal,
     dot_over_classes,
     fit_product,
     kkt_residuals,
@@ -82,8 +83,8 @@ class State:
     """The iterates of the problems still in the batch; these are normalised."""
 
     def __init__(self, problems: ChannelProblems, theta: Array, W: Array) -> None:
-        self.index = np.arange(problems.shape[0])  # place of each problem in the whole batch
-        self.problems, self.A_diagonal = problems, problems.diagonal
+        self.index = np.arange(theta.shape[0])  # place of each problem in the whole batch
+        self.problems, self.A_diagonal = problems, diagonal(problems.A)
         self.theta_curvature = theta_curvature(problems)
         self.theta = self.theta_before = theta
         self.W = self.W_before = W
@@ -104,7 +105,7 @@ class State:
 
 def default_start(problems: ChannelProblems) -> tuple[Array, Array]:
     """Return even feature weights and :func:`~idfsmec.solver.problem.start_projection`."""
-    theta = np.full_like(problems.P[:, 0, :], 1.0 / problems.shape[2])
+    theta = np.full_like(problems.P[:, 0, :], 1.0 / problems.P.shape[2])
     return theta, start_projection(problems.A, problems.P)
 
 
@@ -375,7 +376,7 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
 def feature_gains(problems: ChannelProblems, theta: Array, W: Array) -> Array:
     """Return what adding each feature alone to the fitted model would take off the loss."""
     residual = problems.P - fit_product(problems, theta, W)
-    return (residual**2).sum(axis=1) / problems.diagonal
+    return (residual**2).sum(axis=1) / diagonal(problems.A)
 
 
 def _store(
@@ -432,11 +433,8 @@ def held_out_losses(
 ) -> list[Array]:
     """Solve the training part of every split and give the mean loss on the part held out, (L, V).
 
-    Squared errors are averaged over the samples of each class that have the channel (with groups
-    over subjects), and the classes by their shares among all. A split judges a channel if its
-    training part has it for all classes; the loss is infinite where a class is never judged. The
-    error of a numeric target is the plain squared one. Tables have the same columns and are solved
-    in one batch; their splits are by default their folds.
+    A split judges a channel if its training part has it for all classes; the loss is infinite
+    where a class is never judged. Tables have the same columns; their folds are the usual splits.
     """
     options = replace(options, tol=max(options.tol, _HELD_OUT_TOL))
     chosen = [sums.splits() for sums in tables] if splits is None else splits
@@ -445,7 +443,7 @@ def held_out_losses(
     fits: Any = solve_channels(training, lams, options) if training else None
     results, numbers = [], count()
     for sums, own in zip(tables, chosen, strict=True):
-        c, V = sums.n_classes, sums.n_channels
+        c, V = sums.n_classes, sum(block.channels.size for block in sums.blocks)
         errors, counts = np.zeros((V, len(lams), c)), np.zeros((V, c))
         for split in own:
             _judge(sums, split, fits, next(numbers), options, errors, counts)
@@ -513,10 +511,7 @@ def _block_errors(block: Block, test: Array, fits: ChannelFits, at: int, numeric
 
 
 def clipped_error(mean: Array, variance: Array, truth: Array) -> Array:
-    """Give the expected squared error of a normal prediction clipped to [0, 1].
-
-    The clipping keeps one extreme value from outweighing all others. The truth is 0 or 1.
-    """
+    """Give the expected squared error of a normal prediction clipped to [0, 1]."""
     mean = np.clip(mean, -_MOST, _MOST)
     deviation = np.clip(np.sqrt(np.maximum(variance, 0.0)), _LEAST, _MOST)
     low, high = (np.clip((edge - mean) / deviation, -_FAR_AWAY, _FAR_AWAY) for edge in (0.0, 1.0))

@@ -187,11 +187,6 @@ class Sums:
     n_classes: int  # 1 for a numeric target
     numeric: bool = False
 
-    @property
-    def n_channels(self) -> int:
-        """Number of channels."""
-        return sum(block.channels.size for block in self.blocks)
-
     def splits(self) -> list[Split]:
         """Give the training and held-out cells of every fold of every repeat."""
         splits = []
