@@ -521,14 +521,7 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
         if is_constant(mean, std):
             raise ValueError("All values of y are equal; there is nothing to predict.")
         self.intercept_, self._target_std = float(mean), float(std)
-        names = getattr(self, "feature_names_in_", None)
-        standardised = (target - mean) / std
-        how = {"groups": groups_of(X, groups), **self._options()}
-        table = ChannelTable.from_samples(
-            checked, standardised, self.channels, names, numeric=True, **how
-        )
-        self.channel_names_ = table.channel_names
-        return table
+        return self._table(checked, (target - mean) / std, np.empty(0), groups_of(X, groups))
 
     def predict(self, X: ArrayLike) -> Array:
         """Score of each sample from the channels it has.

@@ -97,37 +97,18 @@ _PROBLEMS = 4096
 _UNTESTED = "too few participants of a class have it to test it"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ChannelTable:
     """Checked samples with channels, to be solved for any folds and redundancy weights."""
 
-    X: Array = field(repr=False)  # NaN where missing; without rows where only sums are known
-    target: NDArray = field(repr=False)  # codes of the classes, or the standardised target
+    X: Array  # NaN where missing; without rows where only sums are known
+    target: NDArray  # codes of the classes, or the standardised target
     classes: NDArray  # the labels; empty for a numeric target
     channel_names: NDArray  # in order of first appearance
-    columns: list[Indices] = field(repr=False)  # of each channel
-    weights: Array | None = field(default=None, repr=False)  # of the samples
-    groups: NDArray | None = field(default=None, repr=False)  # subject of each sample
-    options: Options = field(default_factory=Options)
-
-    @classmethod
-    def from_samples(
-        cls,
-        X: Array,
-        y: ArrayLike,
-        channels: ArrayLike | None = None,
-        feature_names: Sequence[str] | None = None,
-        *,
-        numeric: bool = False,
-        weights: Array | None = None,
-        groups: NDArray | None = None,
-        **options: Any,
-    ) -> ChannelTable:
-        """Set up for class labels, or for a standardised numeric target."""
-        target, classes = (np.asarray(y), np.empty(0)) if numeric else encode_labels(y)
-        names, columns = channel_columns(channels, X.shape[1], feature_names)
-        chosen = Options(**{"lam_scale": "samples", **options})
-        return cls(X, target, classes, names, columns, weights, groups, chosen)
+    columns: list[Indices]  # of each channel
+    groups: NDArray | None  # subject of each sample
+    options: Options
+    weights: Array | None = None  # of the samples
 
     @property
     def n_classes(self) -> int:
@@ -220,13 +201,13 @@ class Weighing(NamedTuple):
     ranking: Indices
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Fits:
     """Solved channels of every fold (F) at every redundancy weight (L)."""
 
     table: ChannelTable
-    channels: ChannelFits = field(repr=False)
-    losses: Array = field(repr=False)  # that weigh the channels; infinite: no weight, (F, L, V)
+    channels: ChannelFits
+    losses: Array  # that weigh the channels; infinite: no weight, (F, L, V)
     n_fallbacks: int  # folds with the loss of the training samples: too few subjects to hold out
 
     def weigh(self, gamma: float, *, fold: int = 0, lam: int = 0) -> Weighing:
@@ -359,14 +340,28 @@ class ChannelEstimator(CheckedEstimator):
     ) -> ChannelTable:
         """Check the input; learn classes and channels."""
         checked, labels = self._check_samples(X, y)
-        names, settings = getattr(self, "feature_names_in_", None), self._options()
+        weights = None
         if sample_weight is not None:
             how: Any = {"dtype": np.float64, "ensure_non_negative": True}
-            settings["weights"] = _check_sample_weight(sample_weight, checked, **how)
-        settings["groups"] = groups_of(X, groups)
-        table = ChannelTable.from_samples(checked, labels, self.channels, names, **settings)
-        self.classes_, self.channel_names_ = table.classes, table.channel_names
-        return table
+            weights = _check_sample_weight(sample_weight, checked, **how)
+        subjects = groups_of(X, groups)
+        codes, self.classes_ = encode_labels(labels)
+        return self._table(checked, codes, self.classes_, subjects, weights)
+
+    def _table(
+        self,
+        X: Array,
+        target: NDArray,
+        classes: NDArray,
+        groups: NDArray | None,
+        weights: Array | None = None,
+    ) -> ChannelTable:
+        """Put checked samples together with channels, which are learned, and options."""
+        names = getattr(self, "feature_names_in_", None)
+        self.channel_names_, columns = channel_columns(self.channels, X.shape[1], names)
+        options = Options(**{"lam_scale": "samples", **self._options()})
+        samples = (X, target, classes, self.channel_names_, columns, groups)
+        return ChannelTable(*samples, options, weights)
 
     def _hold(self, fits: Fits) -> Weighing:
         """Keep what was solved with all samples; return the order of features."""
