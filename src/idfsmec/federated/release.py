@@ -431,8 +431,8 @@ def _acquisition(subjects: _Subjects, min_subjects: int) -> list[dict[str, Any]]
     """Count subjects by class and acquisition fact; rare values are merged into "other"."""
     classes = [subjects.labels[code] for code in subjects.codes]
     labels = dict(zip(subjects.names.tolist(), classes, strict=True))
-    devices = subjects.devices
-    rows = [{"subject": s, "label": labels[s], "device": device} for s, device in devices.items()]
+    devices = subjects.devices.items()
+    rows = [{"subject": s, "label": labels[s], "device": device} for s, device in devices]
     for recording in subjects.source.info.get("recordings") or []:
         facts = recording.get("facts") if isinstance(recording, Mapping) else None
         subject = str(recording.get("subject")) if facts else ""

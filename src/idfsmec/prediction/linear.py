@@ -35,7 +35,7 @@ from idfsmec._validation import (
     warn_without_groups,
 )
 from idfsmec.prediction.imputer import ChannelImputer, FactorModel
-from idfsmec.selection.base import RankingSelector
+from idfsmec.selection.base import RankingSelector, check_samples
 from idfsmec.selection.idfsmec import ChannelEstimator, ChannelTable, Fits
 from idfsmec.solver.scaling import is_constant
 from idfsmec.table.columns import observed_channels
@@ -513,7 +513,7 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
         self, X: ArrayLike, y: Any, groups: Any = None, sample_weight: Any = None
     ) -> ChannelTable:
         """Check the input; standardise the score; learn the channels."""
-        checked, given = self._check_samples(X, y, y_numeric=True)
+        checked, given = check_samples(self, X, y, ensure_min_samples=2, y_numeric=True)
         target = np.asarray(given, dtype=np.float64)
         if not np.isfinite(target).all():
             raise ValueError("y contains NaN or infinity; drop samples without a score first.")

@@ -322,11 +322,6 @@ class ChannelEstimator(CheckedEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    def _check_samples(
-        self, X: ArrayLike, y: ArrayLike | None, ensure_min_samples: int = 2, **how: Any
-    ) -> tuple[Array, NDArray]:
-        return check_samples(self, X, y, ensure_min_samples=ensure_min_samples, **how)
-
     def _options(self) -> dict[str, Any]:
         """Return how channels are posed, solved and weighted."""
         return {name: value for name, value in self.get_params(False).items() if name in OPTIONS}
@@ -339,7 +334,7 @@ class ChannelEstimator(CheckedEstimator):
         sample_weight: ArrayLike | None = None,
     ) -> ChannelTable:
         """Check the input; learn classes and channels."""
-        checked, labels = self._check_samples(X, y)
+        checked, labels = check_samples(self, X, y, ensure_min_samples=2)
         weights = None
         if sample_weight is not None:
             how: Any = {"dtype": np.float64, "ensure_non_negative": True}
@@ -349,12 +344,7 @@ class ChannelEstimator(CheckedEstimator):
         return self._table(checked, codes, self.classes_, subjects, weights)
 
     def _table(
-        self,
-        X: Array,
-        target: NDArray,
-        classes: NDArray,
-        groups: NDArray | None,
-        weights: Array | None = None,
+        self, X: Array, target: NDArray, classes: NDArray, groups: Any, weights: Any = None
     ) -> ChannelTable:
         """Put checked samples together with channels, which are learned, and options."""
         names = getattr(self, "feature_names_in_", None)
@@ -652,7 +642,7 @@ class IDFSMEC(ChannelSelector):
         """
         first = not hasattr(self, "_pieces")
         subjects = group_names(X, groups)
-        checked, labels = self._check_samples(X, y, 1, reset=first)
+        checked, labels = check_samples(self, X, y, reset=first)
         labels = column_or_1d(labels)
         check_classification_targets(labels)
         names = getattr(self, "feature_names_in_", None)

@@ -47,7 +47,7 @@ from idfsmec._validation import (
 from idfsmec.metrics import CRITERIA, METRICS, SVM_SLOPE, Scores, score_each
 from idfsmec.progress import Listener, Steps
 from idfsmec.selection import defaults
-from idfsmec.selection.base import count_features, encode_labels, rank_grid
+from idfsmec.selection.base import check_samples, count_features, encode_labels, rank_grid
 from idfsmec.selection.idfsmec import GRID, IDFSMEC, ChannelSelector
 from idfsmec.solver.scaling import FAR, Scaling
 from idfsmec.table.columns import channel_codes, channel_columns
@@ -181,7 +181,7 @@ missingness_, effects_
         -------
         self : IDFSMECCV
         """
-        checked, labels = self._check_samples(X, y)
+        checked, labels = check_samples(self, X, y, ensure_min_samples=2)
         codes, self.classes_ = encode_labels(labels)
         groups = groups_of(X, groups)
         if groups is None:
@@ -260,7 +260,7 @@ missingness_, effects_
     ) -> list[SplitScorer]:
         """Standardise, impute and clip each split, learning from its training part alone."""
         how: dict[str, Any] = {"n_classes": self.classes_.size, "class_weight": self.class_weight}
-        scorers = []
+        classify, scorers = functools.partial(svm_decisions, **how), []
         for train, test in splits:
             scaling = Scaling.learn(X[train])
             sides = [scaling.apply(X[train]), scaling.apply(X[test])]
@@ -276,9 +276,7 @@ missingness_, effects_
                 sides = [np.asarray(imputer.transform(side)) for side in sides]
             seen, unseen = (np.clip(side, -FAR, FAR) for side in sides)
             split = Split(seen, codes[train], unseen, codes[test], subjects[test])
-            scorers.append(
-                SplitScorer(split, functools.partial(svm_decisions, **how), [self.scoring])
-            )
+            scorers.append(SplitScorer(split, classify, [self.scoring]))
         return scorers
 
 
@@ -345,12 +343,10 @@ class SplitScorer:
     _scores: dict[tuple[bytes, float], Scores] = field(default_factory=dict)
 
     def score_all(self, asked: Sequence[Asked]) -> list[Scores]:
-        """Score the leading features of many rankings, which share work.
-
-        A set keeps the scores of the order in which it came first; another would round otherwise.
-        """
+        """Score the leading features of many rankings, which share work."""
         columns = [np.flatnonzero(ranking <= k) for ranking, k, _ in asked]
         keys = [(own.tobytes(), cost) for own, (_, _, cost) in zip(columns, asked, strict=True)]
+        # A set has the scores of the order in which it came first: others round otherwise.
         new = {key: at for at, key in enumerate(keys) if key not in self._scores}
         if new:
             split = self.split() if callable(self.split) else self.split

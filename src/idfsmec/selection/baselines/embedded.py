@@ -27,6 +27,7 @@ from idfsmec.table.columns import channel_columns
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 
 # RFS: norms are smoothed by this fraction of the largest row of W, or of Y for the residuals, so
 # that weights stay finite and systems solvable, even where X fits Y exactly.
@@ -42,7 +43,7 @@ _EXACT = 1e-9
 
 def _regression_data(
     X: Array, y: Indices, *, center: bool = True, scale: bool = True
-) -> tuple[Array, Array, NDArray[np.bool_]]:
+) -> tuple[Array, Array, Mask]:
     """Centre features and one-hot classes, for regressions of the classes on the features."""
     scaling, Y = Scaling.learn(X), np.eye(int(y.max()) + 1)[y]
     constant = scaling.constant
@@ -436,9 +437,7 @@ class CDLSR(CompleteSelector):
             rankings.append(self.ranking_)
         return np.array([rankings])
 
-    def _search(
-        self, A: Array, B: Array, y2: float, usable: Indices, constant: NDArray[np.bool_]
-    ) -> None:
+    def _search(self, A: Array, B: Array, y2: float, usable: Indices, constant: Mask) -> None:
         """Rank by the best of several starts."""
         k = min(count_features(self.n_features_to_select, constant.size), usable.size)
         rng = check_random_state(self.random_state)
@@ -462,7 +461,7 @@ class CDLSR(CompleteSelector):
         self._set_order(np.lexsort([-gain, -norms, others, constant]))
 
 
-def _products(X: Array, y: Indices) -> tuple[Array, Array, float, Indices, NDArray[np.bool_]]:
+def _products(X: Array, y: Indices) -> tuple[Array, Array, float, Indices, Mask]:
     """Return Z'Z, Z'Y and the squared norm of Y for standardised features Z that vary."""
     Z, Y, constant = _regression_data(X, y)
     usable = np.flatnonzero(~constant)
@@ -615,7 +614,13 @@ class GroupLasso(CompleteSelector):
                 if change.any():
                     gradient += product.T @ change
                     W[own] = rows
-            self.dual_gap_ = self._dual_gap(W, gradient, B, y2, columns, sizes)
+            explained = float(np.vdot(W, B))
+            squared = y2 - explained + float(np.vdot(W, gradient))  # mean square of the residuals
+            primal = 0.5 * squared + self.penalty_ * float(sizes @ _norms(W, columns))
+            largest = float(np.max(_norms(gradient, columns) / sizes))
+            # The dual's value at the residuals, scaled down until they are feasible.
+            scale = min(1.0, self.penalty_ / largest) if largest > 0 else 1.0
+            self.dual_gap_ = primal - (scale * (y2 - explained) - 0.5 * scale**2 * squared)
             if self.dual_gap_ <= self.tol * y2:
                 break
         else:
@@ -626,17 +631,6 @@ class GroupLasso(CompleteSelector):
                 stacklevel=5,
             )
         self.coef_ = W
-
-    def _dual_gap(
-        self, W: Array, gradient: Array, B: Array, y2: float, columns: list[Indices], sizes: Array
-    ) -> float:
-        """Objective less that of the residuals, scaled down until they are feasible."""
-        explained = float(np.vdot(W, B))
-        squared = y2 - explained + float(np.vdot(W, gradient))  # mean square of the residuals
-        primal = 0.5 * squared + self.penalty_ * float(sizes @ _norms(W, columns))
-        largest = float(np.max(_norms(gradient, columns) / sizes))
-        scale = min(1.0, self.penalty_ / largest) if largest > 0 else 1.0
-        return primal - (scale * (y2 - explained) - 0.5 * scale**2 * squared)
 
 
 def _norms(rows: Array, columns: list[Indices]) -> Array:
