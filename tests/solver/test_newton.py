@@ -40,7 +40,7 @@ def test_with_differences_the_sum_of_columns_is_left_to_features_without_weight(
     theta, W = sparse_point(5, 14, c, n_positive=5)
     support = Support(theta, W, 8, differences=True)
     short, short_theta, short_W = support.shorten(problems, theta, W)
-    assert short.shape == (5, c - 1, 8 + c - 1)
+    assert short.P.shape == (5, c - 1, 8 + c - 1)
     back_theta, back_W = support.restore(short_theta, short_W)
     assert_array_equal(back_theta, theta)
     identity = np.broadcast_to(np.eye(c), (5, c, c))
