@@ -23,7 +23,7 @@ def test_without_differences_value_and_conditions_are_the_same(c):
     problems, _, _ = make_problems(b=5, d=12, c=max(c, 2), lam=0.3)
     problems = problems if c > 1 else _first_row_only(problems)
     theta, W = sparse_point(5, 12, c, n_positive=4)
-    support = Support.of(theta, W, 6, differences=False)
+    support = Support(theta, W, 6, differences=False)
     short, short_theta, short_W = support.shorten(problems, theta, W)
     assert_allclose(objective(short, short_theta, short_W), objective(problems, theta, W))
     assert_allclose(
@@ -38,9 +38,9 @@ def test_without_differences_value_and_conditions_are_the_same(c):
 def test_with_differences_the_sum_of_columns_is_left_to_features_without_weight(c):
     problems, _, _ = make_problems(b=5, d=14, c=c, lam=0.3)
     theta, W = sparse_point(5, 14, c, n_positive=5)
-    support = Support.of(theta, W, 8, differences=True)
+    support = Support(theta, W, 8, differences=True)
     short, short_theta, short_W = support.shorten(problems, theta, W)
-    assert short.shape == (5, c - 1, 8 + c - 1)
+    assert short.P.shape == (5, c - 1, 8 + c - 1)
     back_theta, back_W = support.restore(short_theta, short_W)
     assert_array_equal(back_theta, theta)
     identity = np.broadcast_to(np.eye(c), (5, c, c))
@@ -58,10 +58,10 @@ def test_a_point_that_needs_no_change_comes_back_as_it_is(c):
     """Its sum is where it costs nothing already, and does not turn: momentum goes on with it."""
     problems, _, _ = make_problems(b=6, d=14, c=c)
     theta, W = sparse_point(6, 14, c, n_positive=5)
-    first = Support.of(theta, W, 8, differences=True)
+    first = Support(theta, W, 8, differences=True)
     theta, W = first.restore(*first.shorten(problems, theta, W)[1:])
     for size in (6, 8, 14 - c):
-        support = Support.of(theta, W, size, differences=True)
+        support = Support(theta, W, size, differences=True)
         assert_allclose(
             support.restore(*support.shorten(problems, theta, W)[1:])[1], W, atol=1e-12
         )
@@ -70,7 +70,7 @@ def test_a_point_that_needs_no_change_comes_back_as_it_is(c):
 def test_derivatives_by_the_kept_weights_are_those_of_the_whole_problem():
     problems, _, _ = make_problems(b=4, d=10, c=3, lam=1.0)
     theta, W = sparse_point(4, 10, 3, n_positive=3)
-    support = Support.of(theta, W, 5, differences=True)
+    support = Support(theta, W, 5, differences=True)
     short, short_theta, short_W = support.shorten(problems, theta, W)
     whole = gradients(problems, *support.restore(short_theta, short_W))[0]
     kept = np.take_along_axis(whole, support.kept, axis=1)

@@ -44,7 +44,7 @@ def test_iterations_can_be_taken_up_where_they_were_left():
     problems, _, _ = make_problems(b=8, d=10, c=2, lam=0.3)
     normalised = problems.normalised()
     end = solve(problems, tol=1e-12, max_iter=60)
-    state = State.begin(normalised, *default_start(normalised))
+    state = State(normalised, *default_start(normalised))
     iterate(state, problems.y2, 1e-12, 20)  # changes the state of all that is unsolved
     again = iterate(state, problems.y2, 1e-12, 60, done=20)
     assert_allclose(again.theta, end.theta, rtol=1e-12, atol=1e-12)

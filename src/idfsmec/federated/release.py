@@ -44,13 +44,7 @@ from numpy.typing import NDArray
 
 from idfsmec._files import replacing
 from idfsmec.errors import InputError
-from idfsmec.federated.streaming import (
-    Source,
-    SubjectStatistics,
-    open_source,
-    subject_statistics,
-    sum_pieces,
-)
+from idfsmec.federated.streaming import Source, Subjects, open_source
 from idfsmec.federated.summary import SiteSums, Summary
 from idfsmec.solver.scaling import Scaling
 from idfsmec.solver.sums import Sums, join_sums, name_folds
@@ -129,8 +123,7 @@ def summarise(
         raise InputError(f"min_subjects={min_subjects}: give 1 or more.", argument="min_subjects")
     source = open_source(table)
     settings = source.settings()
-    statistics = subject_statistics(source)
-    subjects = _Subjects(source, statistics, name_folds(statistics.names, key=study_key))
+    subjects = _Subjects(source, study_key)
     channels = [str(name) for name in source.channels]
     reasons: dict[int, str] = {}
     if min_subjects > 1:
@@ -142,23 +135,23 @@ def summarise(
         subjects.leave_out_dominant(n_folds)
         sums, n_folds, reasons = _suppress(subjects, n_folds, min_subjects)
     else:
-        sums = subjects.sums(n_folds)
+        sums = subjects.sums(subjects.folds[None] % n_folds, n_folds)
     released = [v for v in range(len(channels)) if v not in reasons]
-    classes = sorted({*statistics.labels, *_alike([*labels], statistics.labels)})
+    classes = sorted({*subjects.labels, *_alike([*labels], subjects.labels)})
     site_sums = replace(
         _site_sums(subjects, sums, released, classes, min_subjects),
         settings=settings,
         site=site,
         suppressed={channels[v]: reason for v, reason in reasons.items()},
         left_out={channels[v]: n for v in released if (n := int(subjects.left_out[:, v].sum()))},
-        acquisition=_acquisition(source.info, statistics, min_subjects),
+        acquisition=_acquisition(subjects, min_subjects),
         min_subjects=min_subjects,
     )
     if ledger is not None:
         ledger.check_and_add(
             study_key,
-            statistics.names,
-            {channels[v]: statistics.digests[:, v] for v in released},
+            subjects.names,
+            {channels[v]: subjects.digests[:, v] for v in released},
             {channels[v]: subjects.members(v, n_folds) for v in released},
             min_subjects,
         )
@@ -191,25 +184,24 @@ def read_study_key(path: str | PathLike[str]) -> bytes:
     return key
 
 
-class _Subjects:
+class _Subjects(Subjects):
     """Subjects of a site by channel and cell; cell ``fold * n_classes + class``."""
 
-    def __init__(self, source: Source, statistics: SubjectStatistics, folds: Indices) -> None:
-        self.source, self.statistics, self.folds = source, statistics, folds
-        self.columns = source.channel_columns
-        self.n_classes = len(statistics.labels)
-        self.have = statistics.counts[:, :-2] > 0
+    def __init__(self, source: Source, study_key: bytes) -> None:
+        super().__init__(source)
+        self.folds, self.n_classes = name_folds(self.names, key=study_key), len(self.labels)
+        self.have = self.counts[:, :-2] > 0
         self.left_out = np.zeros_like(self.have)
 
     def cells(self, n_folds: int) -> list[Mask]:
         """The subjects of every cell, whichever channels they have."""
         return [
-            (self.folds % n_folds == fold) & (self.statistics.codes == label)
+            (self.folds % n_folds == fold) & (self.codes == label)
             for fold in range(n_folds)
             for label in range(self.n_classes)
         ]
 
-    def counts(self, n_folds: int) -> NDArray[np.int64]:
+    def cell_counts(self, n_folds: int) -> NDArray[np.int64]:
         """How many subjects of every cell have each channel, shape (J, V)."""
         return np.array([self.have[cell].sum(axis=0) for cell in self.cells(n_folds)])
 
@@ -222,30 +214,23 @@ class _Subjects:
 
     def most_folds(self, min_subjects: int) -> int:
         """Rule 2: the most folds with which no channel has too few subjects that one fold has."""
-        enough = {n: (self.counts(n) >= min_subjects).all(axis=0) for n in _FOLDS}
+        enough = {n: (self.cell_counts(n) >= min_subjects).all(axis=0) for n in _FOLDS}
         if not enough[1].any():
             return 1
         return next(n for n in _FOLDS if not (enough[1] & ~enough[n]).any())
 
     def leave_out_dominant(self, n_folds: int) -> None:
         """Rule 3: leave out who holds most of a feature's sum of squares."""
-        statistics = self.statistics
         for v, own in enumerate(self.columns):
-            mean, square = statistics.mean[:, own], statistics.mean_square[:, own]
+            mean, square = self.mean[:, own], self.mean_square[:, own]
             for _, label, members in self.members(v, n_folds):
                 if members.size:
-                    same_class = (statistics.codes == label) & self.have[:, v]
+                    same_class = (self.codes == label) & self.have[:, v]
                     centre = np.median(mean[same_class], axis=0)
                     about = np.maximum(square - 2 * centre * mean + centre**2, 0.0)[members]
                     self.left_out[members, v] = _dominant(about)
         self.have &= ~self.left_out
-
-    def sums(self, n_folds: int) -> Sums:
-        """Sum up the table without those who are left out."""
-        counts = self.statistics.counts.copy()
-        counts[:, :-2][self.left_out] = np.inf
-        folds = self.folds[None] % n_folds
-        return sum_pieces(self.source, self.statistics, folds, n_folds=n_folds, counts=counts)
+        self.counts[:, :-2][self.left_out] = np.inf  # samples of no weight
 
 
 def _dominant(about: Array) -> Mask:
@@ -265,12 +250,12 @@ def _suppress(
     subjects: _Subjects, n_folds: int, min_subjects: int
 ) -> tuple[Sums, int, dict[int, str]]:
     """Rule 4: find channels to be suppressed; halve the folds as long as that saves some."""
-    sums = subjects.sums(n_folds)
-    reasons = _reasons(sums, subjects.counts(n_folds), min_subjects)
+    sums = subjects.sums(subjects.folds[None] % n_folds, n_folds)
+    reasons = _reasons(sums, subjects.cell_counts(n_folds), min_subjects)
     while n_folds > 1:
         # Folds f and f + n_folds / 2 go together.
         merged = join_sums([replace(sums, folds=sums.folds % (n_folds // 2))])
-        fewer = _reasons(merged, subjects.counts(n_folds // 2), min_subjects)
+        fewer = _reasons(merged, subjects.cell_counts(n_folds // 2), min_subjects)
         if set(fewer) == set(reasons):
             break
         sums, n_folds, reasons = merged, n_folds // 2, fewer
@@ -321,7 +306,7 @@ def _refuse_equal(subjects: _Subjects) -> None:
     """Rule 1: refuse columns of several channels that are equal, up to their units."""
     channel, names = channel_codes(subjects.columns), subjects.source.columns
     there = subjects.have[:, channel].astype(float)
-    means = np.where(there > 0, subjects.statistics.mean, np.nan)
+    means = np.where(there > 0, subjects.mean, np.nan)
     means = Scaling.learn(means).imputed(means)
     squares = means**2
     for first in range(0, channel.size, _BLOCK):
@@ -346,7 +331,6 @@ def _refuse_equal(subjects: _Subjects) -> None:
 
 def _refuse_balanced(subjects: _Subjects) -> None:
     """Rule 1: refuse features that add up to the same over channels, as re-referenced means."""
-    statistics = subjects.statistics
     have = subjects.have[:, channel_codes(subjects.columns)]
     names = np.array([column.rpartition(SEPARATOR)[2] for column in subjects.source.columns])
     for name in dict.fromkeys(names.tolist()):
@@ -354,7 +338,7 @@ def _refuse_balanced(subjects: _Subjects) -> None:
         complete = have[:, own].all(axis=1)
         if own.size < 3 or complete.sum() < 3:
             continue
-        means = statistics.mean[np.ix_(complete, own)] * statistics.scale[own]
+        means = subjects.mean[np.ix_(complete, own)] * subjects.scale[own]
         if means.sum(axis=1).std() <= _BALANCED * np.sqrt(means.var(axis=0).sum()):
             raise InputError(
                 f"Feature {name!r} adds up to the same over all channels, as after an average "
@@ -371,7 +355,7 @@ def _site_sums(
     min_subjects: int,
 ) -> SiteSums:
     """Put together the sums of the released channels among the classes of the study."""
-    classes = np.array([labels.index(label) for label in subjects.statistics.labels])
+    classes = np.array([labels.index(label) for label in subjects.labels])
     n_folds = int(sums.folds.max()) + 1
 
     def by_fold_and_class(values: Array) -> Array:
@@ -418,10 +402,10 @@ def _mean_squares(
     subjects: _Subjects, v: int, n_folds: int, shift: Array, scale: Array, min_subjects: int
 ) -> Array:
     """Rule 5: Q of a channel in units of its sums, shape (F, c, d); NaN where suppressed."""
-    statistics, columns = subjects.statistics, subjects.columns[v]
-    mean, square = statistics.mean[:, columns], statistics.mean_square[:, columns]
+    columns = subjects.columns[v]
+    mean, square = subjects.mean[:, columns], subjects.mean_square[:, columns]
     several = np.any(square - mean**2 > 1e-10 * np.maximum(square, 1e-300), axis=1)
-    mean = (statistics.shift[columns] + statistics.scale[columns] * mean - shift) / scale
+    mean = (subjects.shift[columns] + subjects.scale[columns] * mean - shift) / scale
     squares = np.zeros((n_folds, subjects.n_classes, columns.size))
     cells = subjects.members(v, n_folds)
     suppress = any(0 < several[members].sum() < min_subjects for _, _, members in cells)
@@ -443,19 +427,13 @@ def _alike(labels: Sequence[Any], known: Sequence[Any]) -> list[Any]:
         ) from None
 
 
-def _acquisition(
-    info: Mapping[str, Any], statistics: SubjectStatistics, min_subjects: int
-) -> list[dict[str, Any]]:
-    """Count subjects by class and acquisition fact.
-
-    Values of fewer than ``min_subjects`` subjects are merged into "other"; a fact is left out if
-    that has too few as well.
-    """
-    classes = [statistics.labels[code] for code in statistics.codes]
-    labels = dict(zip(statistics.names.tolist(), classes, strict=True))
-    devices = statistics.devices
-    rows = [{"subject": s, "label": labels[s], "device": device} for s, device in devices.items()]
-    for recording in info.get("recordings") or []:
+def _acquisition(subjects: _Subjects, min_subjects: int) -> list[dict[str, Any]]:
+    """Count subjects by class and acquisition fact; rare values are merged into "other"."""
+    classes = [subjects.labels[code] for code in subjects.codes]
+    labels = dict(zip(subjects.names.tolist(), classes, strict=True))
+    devices = subjects.devices.items()
+    rows = [{"subject": s, "label": labels[s], "device": device} for s, device in devices]
+    for recording in subjects.source.info.get("recordings") or []:
         facts = recording.get("facts") if isinstance(recording, Mapping) else None
         subject = str(recording.get("subject")) if facts else ""
         if facts and subject in labels:
@@ -474,7 +452,7 @@ def _acquisition(
             if not len(rare) or set(rare) == {"other"} or len(counts) == 1:
                 break
             values = values.mask(values.isin(rare), "other")
-        if not len(rare):
+        if not len(rare):  # else "other" has too few as well, and the fact is left out
             counted += [
                 {"fact": fact, "value": value, "label": str(label), "count": int(n)}
                 for value, row in counts.iterrows()

@@ -109,7 +109,7 @@ def open_source(table: Any, channels: Sequence[Any] | None = None) -> Source:
         device = next((name for name in _DEVICES if name in about.columns), None)
         devices = None if device is None else about[device].astype(str).to_numpy()
         piece = Piece(table.X.to_numpy(), table.y.to_numpy(), table.subjects.to_numpy(), devices)
-        pieces: Callable[[], Iterator[Piece]] = partial(iter, [piece])
+        pieces: Callable[[], Iterator[Piece]] = partial(iter, [piece] if len(table.X) else [])
     else:
         first = parts[0][1]
         columns = part_header(_header(first))[1]
@@ -175,12 +175,11 @@ def _pieces(parts: Sequence[tuple[str, Any]], columns: Sequence[str]) -> Iterato
     """Read parts of a table, each with what errors begin with; warn of subjects at two sites."""
     sites: set[tuple[Any, Any]] = set()
     for where, table in parts:
-        header = _header(table)
-        if differing := set(columns) ^ set(part_header(header)[1]):
+        if differing := set(columns) ^ set(part_header(_header(table))[1]):
             first = Path(parts[0][0].removesuffix(": ")).name
             raise InputError(f"{where}has other columns than {first}, such as {min(differing)}.")
         try:
-            for batch in _batches(table, header, columns):
+            for batch in _batches(table, columns):
                 if len(batch):
                     yield _piece(batch, columns, sites)
         except InputError as error:
@@ -192,13 +191,12 @@ def _pieces(parts: Sequence[tuple[str, Any]], columns: Sequence[str]) -> Iterato
     warn_of_two_sites(frame[_ABOUT[0]], frame[SITE], stacklevel=6)
 
 
-def _batches(
-    table: Any, header: Sequence[str], columns: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
+def _batches(table: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Read some rows at a time; of a Dask dataframe, a partition."""
     if isinstance(table, ds.Dataset):
+        others = [name for name in (SITE, *_DEVICES) if name in table.schema.names]
         yield from table.to_batches(
-            columns=[*_ABOUT, *(name for name in (SITE, *_DEVICES) if name in header), *columns],
+            columns=[*_ABOUT, *others, *columns],
             batch_size=max(256, _ELEMENTS // max(1, len(columns))),
             # Arrow would hold dozens of batches.
             batch_readahead=1,
@@ -237,142 +235,106 @@ def _clean_column(column: pa.Array, name: str) -> NDArray:
     return cleaned[coded.indices.to_numpy()]
 
 
-@dataclass(frozen=True)
-class SubjectStatistics:
-    """Counts and sums of each subject of each class: p rows."""
+class Subjects:
+    """What is known of each subject of each class of a table, p rows, once it has been read."""
 
-    labels: list[Any]  # of the classes, sorted
-    names: NDArray  # subjects, as text, (p,)
-    codes: Indices  # classes, (p,)
-    # Samples that have each channel, all samples, and samples that have any channel, (p, V + 2)
-    counts: Array
-    # Means of the values and of their squares, after shift and scale (D,), over the samples that
-    # have the channel; 0 without any, (p, D)
-    mean: Array
-    mean_square: Array
-    shift: Array
-    scale: Array
-    digests: NDArray[np.uint64]  # of a channel's values, whatever the order of samples, (p, V)
-    hashes: NDArray[np.uint64]  # of all values, likewise, (p,)
-    devices: dict[str, str]  # of each subject, where the table names it
-
-    def folds(self, repeats: int) -> Indices:
-        """Assign the rows to folds as rows in memory are, shape (n_repeats, p)."""
-        member = np.unique(self.names, return_inverse=True)[1]
-        return subject_folds(self.hashes, member, repeats)[:, member]
-
-    def rows_of(self, piece: Piece) -> tuple[Indices, Indices]:
-        """Return the row, and the class, of each sample of a piece."""
-        codes = np.searchsorted(np.array(self.labels), piece.labels)
-        key = pd.MultiIndex.from_arrays([self.names, self.codes])
-        wanted = pd.MultiIndex.from_arrays([piece.subjects.astype(str), codes])
-        return key.get_indexer(wanted).astype(np.intp), codes.astype(np.intp)
-
-
-def subject_statistics(
-    source: Source, units: tuple[Array, Array] | None = None
-) -> SubjectStatistics:
-    """Read a table once and return what is known of each subject."""
-    columns = source.channel_columns
-    rows: dict[tuple[str, Any], int] = {}
-    counts = np.zeros((0, len(columns) + 2))
-    sums = np.zeros((2, 0, len(source.columns)))
-    digests, hashes = np.zeros((0, len(columns)), dtype=np.uint64), np.zeros(0, dtype=np.uint64)
-    devices: dict[str, str] = {}
-    for piece in source.pieces():
-        if not len(piece.X):
-            continue
-        if units is None:  # near the mean, so that squares lose no digits
-            shift = Scaling.learn(piece.X).mean
-            units = shift, safe_scale(np.nanmax(np.abs(piece.X - shift), axis=0, initial=0.0))
-        names = piece.subjects.astype(str)
-        keys = zip(names.tolist(), piece.labels.tolist(), strict=True)
-        member = np.array([rows.setdefault(key, len(rows)) for key in keys], dtype=np.intp)
-        new = (0, len(rows) - len(counts))
-        counts, digests = np.pad(counts, (new, (0, 0))), np.pad(digests, (new, (0, 0)))
-        sums, hashes = np.pad(sums, ((0, 0), new, (0, 0))), np.pad(hashes, new)
-        if piece.devices is not None:
-            devices |= dict(zip(names, piece.devices, strict=True))
-        count_samples(piece.X, columns, member, counts)
-        np.add.at(hashes, member, hash_samples(piece.X, columns))
-        values = (piece.X - units[0]) / units[1]
-        for v, own in enumerate(columns):
-            missing = np.isnan(values[:, own]).any(axis=1)
-            values[np.ix_(missing, own)] = 0.0
-            present = pd.DataFrame(piece.X[~missing][:, own] + 0.0)
-            digest = pd.util.hash_pandas_object(present, index=False)
-            np.add.at(digests[:, v], member[~missing], digest.to_numpy())
-        for part, power in zip(sums, (values, values**2), strict=True):
-            np.add.at(part, member, power)
-    if units is None or not rows:
-        raise InputError(f"{source.name}: there are no samples in it.")
-    labels = sorted({label for _, label in rows})
-    codes = np.array([labels.index(label) for _, label in rows], dtype=np.intp)
-    names = np.array([name for name, _ in rows], dtype=object).astype(str)
-    mean, mean_square = sums / np.maximum(counts[:, channel_codes(columns)], 1.0)
-    moments = (counts, mean, mean_square, units[0], units[1])
-    return SubjectStatistics(labels, names, codes, *moments, digests, hashes, devices)
-
-
-def sum_pieces(
-    source: Source,
-    statistics: SubjectStatistics,
-    folds: Indices,
-    *,
-    n_folds: int = N_FOLDS,
-    counts: Array | None = None,
-) -> Sums:
-    """Read a table again and sum it up, each subject once."""
-    columns, parts = source.channel_columns, list[Sums]()
-    with one_blas_thread():
+    def __init__(self, source: Source, units: tuple[Array, Array] | None = None) -> None:
+        self.source, self.columns = source, source.channel_columns
+        rows: dict[tuple[str, Any], int] = {}
+        # Samples that have each channel, all samples, and samples that have any channel
+        self.counts = np.zeros((0, len(self.columns) + 2))
+        # Of a channel's values, and of all values, whatever the order of samples
+        self.digests = np.zeros((0, len(self.columns)), dtype=np.uint64)
+        self.hashes = np.zeros(0, dtype=np.uint64)
+        self.devices: dict[str, str] = {}  # of each subject, where the table names it
+        sums = np.zeros((2, 0, len(source.columns)))
         for piece in source.pieces():
-            if not len(piece.X):
-                continue
-            member, codes = statistics.rows_of(piece)
-            part = table_sums(
-                piece.X,
-                columns,
-                codes,
-                folds[:, member],
-                len(statistics.labels),
-                n_folds=n_folds,
-                groups=member,
-                counts=statistics.counts if counts is None else counts,
-                units=(statistics.shift, statistics.scale),
-            )
-            parts = [join_sums([*parts, part])]
-    return parts[0]  # statistics of a table without samples are refused
+            if units is None:  # near the mean, so that squares lose no digits
+                shift = Scaling.learn(piece.X).mean
+                units = shift, safe_scale(np.nanmax(np.abs(piece.X - shift), axis=0, initial=0.0))
+            names = piece.subjects.astype(str)
+            keys = zip(names.tolist(), piece.labels.tolist(), strict=True)
+            member = np.array([rows.setdefault(key, len(rows)) for key in keys], dtype=np.intp)
+            new = (0, len(rows) - len(self.counts))
+            by_row = (new, (0, 0))
+            self.counts, self.digests = np.pad(self.counts, by_row), np.pad(self.digests, by_row)
+            self.hashes, sums = np.pad(self.hashes, new), np.pad(sums, ((0, 0), *by_row))
+            if piece.devices is not None:
+                self.devices |= dict(zip(names, piece.devices, strict=True))
+            count_samples(piece.X, self.columns, member, self.counts)
+            np.add.at(self.hashes, member, hash_samples(piece.X, self.columns))
+            values = (piece.X - units[0]) / units[1]
+            for v, own in enumerate(self.columns):
+                missing = np.isnan(values[:, own]).any(axis=1)
+                values[np.ix_(missing, own)] = 0.0
+                present = pd.DataFrame(piece.X[~missing][:, own] + 0.0)
+                digest = pd.util.hash_pandas_object(present, index=False)
+                np.add.at(self.digests[:, v], member[~missing], digest.to_numpy())
+            for part, power in zip(sums, (values, values**2), strict=True):
+                np.add.at(part, member, power)
+        if units is None:
+            raise InputError(f"{source.name}: there are no samples in it.")
+        self.labels = sorted({label for _, label in rows})
+        self.codes = np.array([self.labels.index(label) for _, label in rows], dtype=np.intp)
+        self.names = np.array([name for name, _ in rows], dtype=object).astype(str)
+        self.shift, self.scale = units
+        # Of the values, after shift and scale, over the samples that have the channel; 0 without
+        per_feature = np.maximum(self.counts[:, channel_codes(self.columns)], 1.0)
+        self.mean, self.mean_square = sums / per_feature
+
+    def sums(self, folds: Indices, n_folds: int = N_FOLDS) -> Sums:
+        """Read the table again and sum it up, each subject, in folds (n_repeats, p), once."""
+        parts: list[Sums] = []
+        rows = pd.MultiIndex.from_arrays([self.names, self.codes])
+        with one_blas_thread():
+            for piece in self.source.pieces():
+                codes = np.searchsorted(np.array(self.labels), piece.labels).astype(np.intp)
+                wanted = pd.MultiIndex.from_arrays([piece.subjects.astype(str), codes])
+                member = rows.get_indexer(wanted).astype(np.intp)
+                part = table_sums(
+                    piece.X,
+                    self.columns,
+                    codes,
+                    folds[:, member],
+                    len(self.labels),
+                    n_folds=n_folds,
+                    groups=member,
+                    counts=self.counts,
+                    units=(self.shift, self.scale),
+                )
+                parts = [join_sums([*parts, part])]
+        return parts[0]
+
+    def study(self, repeats: int) -> Study:
+        """Sum up the table, with the folds that rows in memory would get."""
+        member = np.unique(self.names, return_inverse=True)[1]
+        folds = subject_folds(self.hashes, member, repeats)[:, member]
+        have = self.counts[:, channel_codes(self.columns)] > 0
+        moments = (have.astype(float), self.mean, self.mean**2)
+        mostly = 2 * self.counts[:, :-2] >= self.counts[:, -2:-1]
+        by_class = (self.codes == np.arange(len(self.labels))[:, None]).astype(np.int64)
+        return Study(
+            self.source.columns,
+            self.source.column_channels,
+            tuple(self.labels),
+            self.sums(folds),
+            (by_class @ mostly).T,
+            by_class.sum(axis=1),
+            np.stack([by_class @ part for part in moments], axis=1),
+        )
 
 
 def stream_sums(table: Any, channels: Sequence[Any] | None = None) -> Study:
-    """Sum up a table that is read in pieces, with the folds that rows in memory would get."""
+    """Sum up a table that is read in pieces."""
     source = open_source(table, channels)
     source.settings()  # refuses parts that do not mean the same
-    statistics = subject_statistics(source)
-    if len(statistics.labels) < 2:
+    subjects = Subjects(source)
+    if len(subjects.labels) < 2:
         raise InputError(
             "Selecting features needs at least 2 classes, but the table holds only one class: "
-            f"{statistics.labels[0]!r}."
+            f"{subjects.labels[0]!r}."
         )
-    repeats = n_repeats(float(statistics.counts[:, -2].sum()) * len(source.columns))
-    return _study_of_rows(source, statistics, statistics.folds(repeats))
-
-
-def _study_of_rows(source: Source, statistics: SubjectStatistics, folds: Indices) -> Study:
-    """Put together sums over rows and what is known of their subjects."""
-    have = statistics.counts[:, channel_codes(source.channel_columns)] > 0
-    moments = (have.astype(float), statistics.mean, statistics.mean**2)
-    mostly = 2 * statistics.counts[:, :-2] >= statistics.counts[:, -2:-1]
-    by_class = (statistics.codes == np.arange(len(statistics.labels))[:, None]).astype(np.int64)
-    return Study(
-        source.columns,
-        source.column_channels,
-        tuple(statistics.labels),
-        sum_pieces(source, statistics, folds),
-        (by_class @ mostly).T,
-        by_class.sum(axis=1),
-        np.stack([by_class @ part for part in moments], axis=1),
-    )
+    return subjects.study(n_repeats(float(subjects.counts[:, -2].sum()) * len(source.columns)))
 
 
 @dataclass
@@ -391,16 +353,16 @@ class SumsInPieces:
         names = np.arange(len(X)) if subjects is None else subjects
         piece = Piece(X, labels, names.astype(str))
         source = Source(self.columns, self.channels, partial(iter, [piece]))
-        statistics = subject_statistics(source, self._units)
-        self._units = (statistics.shift, statistics.scale)
+        known = Subjects(source, self._units)
+        self._units = (known.shift, known.scale)
         if subjects is not None:
-            if again := self._subjects & set(statistics.names.tolist()):
+            if again := self._subjects & set(known.names.tolist()):
                 raise ValueError(
                     f"Samples of participant {min(again)!r} came in an earlier call: partial_fit "
                     "takes all samples of a participant at once."
                 )
-            self._subjects |= set(statistics.names.tolist())
-        part = _study_of_rows(source, statistics, statistics.folds(N_REPEATS))
+            self._subjects |= set(known.names.tolist())
+        part = known.study(N_REPEATS)
         parts = [part] if self._study is None else [self._study, part]
         self._study = pooled(parts, tuple(sorted({label for p in parts for label in p.labels})))
         self._n_samples += len(X)

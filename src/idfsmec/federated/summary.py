@@ -38,7 +38,7 @@ from idfsmec.metrics import describe_confounding, site_confounding
 from idfsmec.missing.association import missingness_from_counts
 from idfsmec.solver.scaling import site_maps
 from idfsmec.solver.sums import Block, Sums, join_blocks, join_sums
-from idfsmec.table.columns import SEPARATOR, channel_columns
+from idfsmec.table.columns import SEPARATOR, channel_codes, channel_columns
 from idfsmec.table.feature_table import same_info
 
 Array = NDArray[np.float64]
@@ -403,11 +403,7 @@ class Study(Columns):
 def study_of(
     summaries: Sequence[Summary], *, harmonize: bool = False, names: Sequence[str] | None = None
 ) -> Study:
-    """Put summaries together, as if the subjects of all sites had been in one table.
-
-    With ``harmonize`` sites are brought to one location and scale first, from their sums.
-    ``names`` are what messages call the summaries, such as their files.
-    """
+    """Put summaries, called ``names`` in messages, together as if all rows were in one table."""
     if not summaries:
         raise InputError("There are no summaries to put together.")
     sites = [site for summary in summaries for site in summary.sites]
@@ -417,7 +413,12 @@ def study_of(
         _check_site(site, name)
     _check_together(sites, names)
     labels = max((site.labels for site in sites), key=len)
-    columns, channels = _all_columns(sites)
+    pairs = [zip(site.columns, site.column_channels, strict=True) for site in sites]
+    channel_of = {column: channel for part in pairs for column, channel in part}
+    rank = {channel: at for at, channel in enumerate(dict.fromkeys(channel_of.values()))}
+    # The columns of a channel are side by side.
+    columns = tuple(sorted(channel_of, key=lambda column: rank[channel_of[column]]))
+    channels = tuple(channel_of[column] for column in columns)
     if not columns:
         raise InputError("All channels of all summaries are suppressed: nothing can be ranked.")
     counts = np.zeros((len(sites), len(labels)))
@@ -502,15 +503,6 @@ def _check_together(sites: Sequence[SiteSums], names: Sequence[str]) -> None:
                 )
 
 
-def _all_columns(sites: Sequence[SiteSums]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The columns of all sites, those of a channel side by side."""
-    pairs = [zip(site.columns, site.column_channels, strict=True) for site in sites]
-    channel_of = {column: channel for part in pairs for column, channel in part}
-    first = {channel: at for at, channel in enumerate(dict.fromkeys(channel_of.values()))}
-    columns = tuple(sorted(channel_of, key=lambda column: first[channel_of[column]]))
-    return columns, tuple(channel_of[column] for column in columns)
-
-
 def _study_of_site(
     site: SiteSums,
     where: NDArray[np.intp],
@@ -519,37 +511,33 @@ def _study_of_site(
     column_channels: tuple[str, ...],
     units: Array,
 ) -> Study:
-    """The sums of a site for all channels of the study, and its effects in given units.
-
-    Where the site suppressed the squares it does not count for the effect of a column.
-    """
-    cells, n_classes, blocks = site.subjects.size, len(site.labels), []
-    channels, groups = channel_columns(list(column_channels), len(columns), None)
-    have = np.zeros((len(groups), n_classes), dtype=np.int64)
-    n = np.zeros((n_classes, len(site.columns)))
+    """The sums of a site for all channels of the study, and its effects in given units."""
+    shape, size, n_classes = site.subjects.shape, len(columns), len(site.labels)
+    channels, groups = channel_columns(list(column_channels), size, None)
+    count = np.zeros((len(groups), *shape), dtype=np.int64)
+    sum_x, squares = np.zeros((*shape, size)), np.zeros((n_classes, size))
+    shift, scale = np.zeros(size), np.ones(size)
+    sum_x[..., where], shift[where], scale[where] = site.sum_x, site.shift, site.scale
+    squares[:, where] = site.sum_mean_squares.sum(axis=0)
+    blocks = []
     for v, (channel, group) in enumerate(zip(channels, groups, strict=True)):
-        d = group.size
-        count, sum_x, sum_xx = np.zeros(cells), np.zeros((cells, d)), np.zeros((cells, d, d))
-        shift, scale = np.zeros(d), np.ones(d)
+        sum_xx = np.zeros((*shape, group.size, group.size))
         if channel in site.channels:
             at = site.channels.index(channel)
             # The columns of the channel at the site, in the order of the study.
             order = np.argsort(where[site.channel_columns[at]])
-            own = site.channel_columns[at][order]
-            count, sum_x = site.count[at].ravel().astype(float), site.sum_x[..., own]
-            sum_xx = site.sum_xx[at][..., order[:, None], order]
-            shift, scale = site.shift[own], site.scale[own]
-            have[v] = site.count[at].sum(axis=0)
-            n[:, own] = have[v][:, None]
-        sums = (count, sum_x.reshape(cells, d), sum_xx.reshape(cells, d, d))
-        parts = (part[None] for part in (*sums, shift, scale))
+            count[v], sum_xx = site.count[at], site.sum_xx[at][..., order[:, None], order]
+        sums = (count[v].astype(float), sum_x[..., group], sum_xx)
+        by_cell = (part.reshape(1, -1, *part.shape[2:]) for part in sums)
+        parts = (*by_cell, shift[None, group], scale[None, group])
         blocks.append(Block(np.array([v]), group[None], *parts))
-    rate, move = site.scale / units[1][where], (site.shift - units[0][where]) / units[1][where]
-    S, Q = site.sum_x.sum(axis=0), site.sum_mean_squares.sum(axis=0)
-    squares = rate**2 * Q + 2 * rate * move * S + n * move**2
-    moments = np.stack([n, rate * S + n * move, squares], axis=1)
-    effects = np.zeros((n_classes, 3, len(columns)))
-    effects[..., where] = np.where(np.isnan(Q)[:, None, :], 0.0, moments)
+    have = count.sum(axis=1)
+    n, S = have[channel_codes(groups)].T, sum_x.sum(axis=0)
+    rate, move = scale / units[1], (shift - units[0]) / units[1]
+    moved = rate**2 * squares + 2 * rate * move * S + n * move**2
+    moments = np.stack([n, rate * S + n * move, moved], axis=1)
+    # Where the site suppressed the squares it does not count for the effect of a column.
+    effects = np.where(np.isnan(squares)[:, None, :], 0.0, moments)
     total = site.subjects.ravel().astype(float)
     classes = np.tile(np.arange(n_classes), site.n_folds)
     repeat = np.repeat(folds, n_classes)[None]

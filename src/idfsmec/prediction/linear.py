@@ -35,7 +35,7 @@ from idfsmec._validation import (
     warn_without_groups,
 )
 from idfsmec.prediction.imputer import ChannelImputer, FactorModel
-from idfsmec.selection.base import RankingSelector
+from idfsmec.selection.base import RankingSelector, check_samples
 from idfsmec.selection.idfsmec import ChannelEstimator, ChannelTable, Fits
 from idfsmec.solver.scaling import is_constant
 from idfsmec.table.columns import observed_channels
@@ -513,7 +513,7 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
         self, X: ArrayLike, y: Any, groups: Any = None, sample_weight: Any = None
     ) -> ChannelTable:
         """Check the input; standardise the score; learn the channels."""
-        checked, given = self._check_samples(X, y, y_numeric=True)
+        checked, given = check_samples(self, X, y, ensure_min_samples=2, y_numeric=True)
         target = np.asarray(given, dtype=np.float64)
         if not np.isfinite(target).all():
             raise ValueError("y contains NaN or infinity; drop samples without a score first.")
@@ -521,14 +521,7 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
         if is_constant(mean, std):
             raise ValueError("All values of y are equal; there is nothing to predict.")
         self.intercept_, self._target_std = float(mean), float(std)
-        names = getattr(self, "feature_names_in_", None)
-        standardised = (target - mean) / std
-        how = {"groups": groups_of(X, groups), **self._options()}
-        table = ChannelTable.from_samples(
-            checked, standardised, self.channels, names, numeric=True, **how
-        )
-        self.channel_names_ = table.channel_names
-        return table
+        return self._table(checked, (target - mean) / std, np.empty(0), groups_of(X, groups))
 
     def predict(self, X: ArrayLike) -> Array:
         """Score of each sample from the channels it has.

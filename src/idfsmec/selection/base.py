@@ -36,18 +36,13 @@ from idfsmec._validation import (
     integer,
     number,
 )
-from idfsmec.solver.scaling import Scaling
 
 #: How many features a selector keeps by default; all, if there are fewer.
 DEFAULT_COUNT = 20
 
 
 class RankingSelector(SelectorMixin, CheckedEstimator):
-    """A selector that orders all features and keeps the first ones.
-
-    A subclass computes scores for :meth:`_set_ranking`, or an order for :meth:`_set_order`. It has
-    a parameter ``n_features_to_select``.
-    """
+    """A selector that orders all features and keeps the first ``n_features_to_select``."""
 
     # Of all parameters that selectors share; a subclass adds its own, or what it means by them.
     _parameter_constraints: ClassVar[Constraints] = {
@@ -77,10 +72,7 @@ class RankingSelector(SelectorMixin, CheckedEstimator):
         self.support_ = self.ranking_ <= self._n_to_select(scores.size)
 
     def _set_order(self, order: NDArray[np.intp]) -> None:
-        """Store an order that no single score explains, such as that of a greedy search.
-
-        ``scores_`` then falls in equal steps from 1 (best) to 1 / n_features (worst).
-        """
+        """Store an order that no score explains; scores fall in equal steps from 1 (best)."""
         scores = np.empty(order.shape[0])
         scores[order] = np.arange(order.shape[0], 0, -1) / order.shape[0]
         self._set_ranking(scores, order)
@@ -159,24 +151,6 @@ def check_samples(
             f"{names[infinite.any(axis=0)].tolist()[0]!r}. Repair or drop these values first."
         )
     return checked, target
-
-
-def constant_features(X: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which features are constant."""
-    return Scaling.learn(X).constant
-
-
-def regression_data(
-    X: NDArray[np.float64], y: NDArray[np.intp], *, center: bool = True, scale: bool = True
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Centre features and one-hot classes, for regressions of the classes on the features."""
-    scaling, Y = Scaling.learn(X), np.eye(int(y.max()) + 1)[y]
-    constant = scaling.constant
-    if not (center or scale):
-        return X, Y, constant
-    if not scale:
-        scaling = Scaling(scaling.mean, np.where(constant, np.inf, 1.0))
-    return scaling.apply(X), Y - Y.mean(axis=0), constant
 
 
 def count_features(wanted: int | float, n_features: int) -> int:

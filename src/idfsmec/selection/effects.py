@@ -231,17 +231,13 @@ def _percentiles(spread: Array) -> tuple[Array, Array]:
 
 
 def _auc(parts: list[Array], draws: list[Array]) -> tuple[Array, Array, Array]:
-    """Chance that a subject of the second class is above one of the first, ties halved.
-
-    With few subjects the interval is over resamples, otherwise DeLong's: from the placements of
-    subjects among the other class.
-    """
+    """Chance that a subject of the second class is above one of the first, with its interval."""
     everyone = rankdata(np.concatenate(parts), axis=0, nan_policy="omit")
     counts = n0, n1 = [(~np.isnan(part)).sum(axis=0) for part in parts]
     with np.errstate(divide="ignore", invalid="ignore"):
         above = np.nansum(everyone[len(parts[0]) :], axis=0) - n1 * (n1 + 1) / 2
         auc = np.where(n0 * n1 > 0, above / (n0 * n1), np.nan)
-        if len(parts[0]) * len(parts[1]) > _MOST_PAIRS:
+        if len(parts[0]) * len(parts[1]) > _MOST_PAIRS:  # from placements among the other class
             variance = np.zeros(auc.size)
             ranks = np.split(everyone, [len(parts[0])])
             for part, among, n, n_other in zip(parts, ranks, counts, counts[::-1], strict=True):

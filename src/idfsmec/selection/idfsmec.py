@@ -2,8 +2,7 @@
 
 :class:`ChannelTable` holds checked samples with their channels and solves all channels for any
 folds and redundancy weights; :class:`Fits` holds what was solved, weighs channels and orders
-features. Selector, path, search, stability, classifier and regressor differ in what they ask of
-these two. Samples are seen once, to be summed up (:mod:`idfsmec.solver.sums`); all that follows
+features. Samples are seen once, to be summed up (:mod:`idfsmec.solver.sums`); all that follows
 needs sums alone, whether of rows in memory, of files read piece by piece or of sites.
 """
 
@@ -98,42 +97,28 @@ _PROBLEMS = 4096
 _UNTESTED = "too few participants of a class have it to test it"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ChannelTable:
     """Checked samples with channels, to be solved for any folds and redundancy weights."""
 
-    X: Array = field(repr=False)  # NaN where missing; without rows where only sums are known
-    target: NDArray = field(repr=False)  # codes of the classes, or the standardised target
+    X: Array  # NaN where missing; without rows where only sums are known
+    target: NDArray  # codes of the classes, or the standardised target
     classes: NDArray  # the labels; empty for a numeric target
     channel_names: NDArray  # in order of first appearance
-    columns: list[Indices] = field(repr=False)  # of each channel
-    weights: Array | None = field(default=None, repr=False)  # of the samples
-    groups: NDArray | None = field(default=None, repr=False)  # subject of each sample
-    options: Options = field(default_factory=Options)
-
-    @classmethod
-    def from_samples(
-        cls,
-        X: Array,
-        y: ArrayLike,
-        channels: ArrayLike | None = None,
-        feature_names: Sequence[str] | None = None,
-        *,
-        numeric: bool = False,
-        weights: Array | None = None,
-        groups: NDArray | None = None,
-        **options: Any,
-    ) -> ChannelTable:
-        """Set up for class labels, or for a standardised numeric target."""
-        target, classes = (np.asarray(y), np.empty(0)) if numeric else encode_labels(y)
-        names, columns = channel_columns(channels, X.shape[1], feature_names)
-        chosen = Options(**{"lam_scale": "samples", **options})
-        return cls(X, target, classes, names, columns, weights, groups, chosen)
+    columns: list[Indices]  # of each channel
+    groups: NDArray | None  # subject of each sample
+    options: Options
+    weights: Array | None = None  # of the samples
 
     @property
     def n_classes(self) -> int:
         """Number of classes; 1 for a numeric target."""
         return max(self.classes.size, 1)
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether the loss on held-out subjects weighs the channels."""
+        return self.options.channel_weighting and self.options.channel_loss == "held-out"
 
     @cached_property
     def channel_of(self) -> Indices:
@@ -193,7 +178,7 @@ class ChannelTable:
         remaining = iter(tables)
         with one_blas_thread():
             while block := list(islice(remaining, at_once)):
-                if self.options.holds_out:
+                if self.holds_out:
                     judged += held_out_losses(block, wanted, self.options)
                 moments += [sums.moments() for sums in block]
             solved = solve_channels(moments, wanted, self.options)
@@ -216,28 +201,17 @@ class Weighing(NamedTuple):
     ranking: Indices
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Fits:
-    """Solved channels of every fold at every redundancy weight.
-
-    ``losses``, shape (n_folds, n_lams, n_channels), weigh the channels; infinite for those that
-    get no weight. In ``n_fallbacks`` folds it is that of the training samples, because subjects
-    are too few to hold some of each class out.
-    """
+    """Solved channels of every fold (F) at every redundancy weight (L)."""
 
     table: ChannelTable
-    channels: ChannelFits = field(repr=False)
-    losses: Array = field(repr=False)
-    n_fallbacks: int
+    channels: ChannelFits
+    losses: Array  # that weigh the channels; infinite: no weight, (F, L, V)
+    n_fallbacks: int  # folds with the loss of the training samples: too few subjects to hold out
 
     def weigh(self, gamma: float, *, fold: int = 0, lam: int = 0) -> Weighing:
-        """Compute channel weights and order features.
-
-        Features are ordered by score (channel weight times feature weight; with subjects, times
-        what the regression uses of it where a channel has few features). Those with score zero
-        follow by what adding them alone to their channel's model would take off the loss,
-        weighted by the channel; those that were left out come last. Ties stay in column order.
-        """
+        """Compute channel weights and order features; see ``ranking_`` of :class:`IDFSMEC`."""
         losses, gains = self.losses[fold, lam], self.channels.gains[fold, lam]
         usable, channel = np.isfinite(losses), self.table.channel_of
         weighting, alpha = self.table.options.channel_weighting, np.zeros(losses.size)
@@ -258,7 +232,7 @@ class Fits:
     @property
     def held_out_loss(self) -> Array | None:
         """Of the first fold's channels at the first redundancy weight, where it weighs them."""
-        weighs = self.table.options.holds_out and not self.n_fallbacks
+        weighs = self.table.holds_out and not self.n_fallbacks
         return self.losses[0, 0] if weighs else None
 
     def history(self, gamma: float) -> Array:
@@ -330,11 +304,7 @@ def _corrected(fits: Fits, study: Study) -> Fits:
 
 
 class ChannelEstimator(CheckedEstimator):
-    """Check samples with missing channels and solve the channels; base of the estimators.
-
-    A subclass has the parameters ``channels``, ``lam`` and ``gamma``, and those of
-    :data:`OPTIONS` that it offers.
-    """
+    """Base of the estimators that solve channels; they offer some of :data:`OPTIONS`."""
 
     _parameter_constraints: ClassVar[Constraints] = {
         "channels": ["array-like", None],
@@ -352,11 +322,6 @@ class ChannelEstimator(CheckedEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    def _check_samples(
-        self, X: ArrayLike, y: ArrayLike | None, ensure_min_samples: int = 2, **how: Any
-    ) -> tuple[Array, NDArray]:
-        return check_samples(self, X, y, ensure_min_samples=ensure_min_samples, **how)
-
     def _options(self) -> dict[str, Any]:
         """Return how channels are posed, solved and weighted."""
         return {name: value for name, value in self.get_params(False).items() if name in OPTIONS}
@@ -369,15 +334,24 @@ class ChannelEstimator(CheckedEstimator):
         sample_weight: ArrayLike | None = None,
     ) -> ChannelTable:
         """Check the input; learn classes and channels."""
-        checked, labels = self._check_samples(X, y)
-        names, settings = getattr(self, "feature_names_in_", None), self._options()
+        checked, labels = check_samples(self, X, y, ensure_min_samples=2)
+        weights = None
         if sample_weight is not None:
             how: Any = {"dtype": np.float64, "ensure_non_negative": True}
-            settings["weights"] = _check_sample_weight(sample_weight, checked, **how)
-        settings["groups"] = groups_of(X, groups)
-        table = ChannelTable.from_samples(checked, labels, self.channels, names, **settings)
-        self.classes_, self.channel_names_ = table.classes, table.channel_names
-        return table
+            weights = _check_sample_weight(sample_weight, checked, **how)
+        subjects = groups_of(X, groups)
+        codes, self.classes_ = encode_labels(labels)
+        return self._table(checked, codes, self.classes_, subjects, weights)
+
+    def _table(
+        self, X: Array, target: NDArray, classes: NDArray, groups: Any, weights: Any = None
+    ) -> ChannelTable:
+        """Put checked samples together with channels, which are learned, and options."""
+        names = getattr(self, "feature_names_in_", None)
+        self.channel_names_, columns = channel_columns(self.channels, X.shape[1], names)
+        options = Options(**{"lam_scale": "samples", **self._options()})
+        samples = (X, target, classes, self.channel_names_, columns, groups)
+        return ChannelTable(*samples, options, weights)
 
     def _hold(self, fits: Fits) -> Weighing:
         """Keep what was solved with all samples; return the order of features."""
@@ -393,19 +367,11 @@ class ChannelEstimator(CheckedEstimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ChannelSelector(ChannelEstimator, RankingSelector):
-    """The parameters that :class:`IDFSMEC` and its search share."""
+class ChannelSelector(ChannelEstimator, RankingSelector, Options):
+    """The parameters that :class:`IDFSMEC` and its search share: the solver's options."""
 
     channels: ArrayLike | None = field(default=None, kw_only=False)
-    channel_loss: str = "held-out"
     lam_scale: str = "samples"
-    standardize: bool = True
-    missing_correction: str | None = "ipw"
-    channel_weighting: bool = True
-    missing_indicator: bool = True
-    tol: float = 1e-6
-    max_iter: int = 10_000
-    device: str | None = None
 
 
 def is_stored(X: Any) -> bool:
@@ -676,7 +642,7 @@ class IDFSMEC(ChannelSelector):
         """
         first = not hasattr(self, "_pieces")
         subjects = group_names(X, groups)
-        checked, labels = self._check_samples(X, y, 1, reset=first)
+        checked, labels = check_samples(self, X, y, reset=first)
         labels = column_or_1d(labels)
         check_classification_targets(labels)
         names = getattr(self, "feature_names_in_", None)

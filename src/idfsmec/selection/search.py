@@ -1,21 +1,13 @@
 """IDFSMECCV, and the tuner that it shares with the benchmark.
 
-Inner folds choose how many features, the classifier's cost and a selector's setting. First the
-number of features and the cost are chosen together, with the selector as it is by default: 20
-features and C = 0.01, or what comes nearest to that, unless the best pair is better by
-:data:`PAIR_MARGIN` standard errors, paired over the folds. Then the other settings are compared
-with that number and cost, and the best of them is taken only if its gain is above :data:`MARGIN`
-standard errors: the best of many is better by chance alone. Last, every other number of features
-gets the best cost for that setting, so that a curve over numbers can be drawn. Of equals the
-default wins, then the first: fewer features, smaller costs.
-
-The criterion is smooth, the log loss by subject: the share of some fifty subjects that are
-classified rightly moves in steps of two percent, and the best of many such numbers is chance.
+Inner folds choose how many features, the classifier's cost and a selector's setting, as
+:class:`IDFSMECCV` says: the best of many is better by chance alone, so the default stays unless
+another is better by some standard errors. The criterion is smooth, the log loss by subject: the
+share of some fifty subjects that are classified rightly moves in steps of two percent.
 
 Linear SVMs are solved by Newton's method on the squared hinge loss, ten times as fast as by
 liblinear (S. S. Keerthi and D. DeCoste, "A modified finite Newton method for fast solution of
-large scale linear SVMs", JMLR 6, 2005). On the piece where the same samples lie inside the margin
-one linear system gives the minimum. Sets of a ranking share their products of features, and a
+large scale linear SVMs", JMLR 6, 2005). Sets of a ranking share their products of features, and a
 cost starts from the minimum of the next smaller one.
 """
 
@@ -26,7 +18,7 @@ import math
 import operator
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -55,7 +47,7 @@ from idfsmec._validation import (
 from idfsmec.metrics import CRITERIA, METRICS, SVM_SLOPE, Scores, score_each
 from idfsmec.progress import Listener, Steps
 from idfsmec.selection import defaults
-from idfsmec.selection.base import count_features, encode_labels, rank_grid
+from idfsmec.selection.base import check_samples, count_features, encode_labels, rank_grid
 from idfsmec.selection.idfsmec import GRID, IDFSMEC, ChannelSelector
 from idfsmec.solver.scaling import FAR, Scaling
 from idfsmec.table.columns import channel_codes, channel_columns
@@ -189,7 +181,7 @@ missingness_, effects_
         -------
         self : IDFSMECCV
         """
-        checked, labels = self._check_samples(X, y)
+        checked, labels = check_samples(self, X, y, ensure_min_samples=2)
         codes, self.classes_ = encode_labels(labels)
         groups = groups_of(X, groups)
         if groups is None:
@@ -268,7 +260,7 @@ missingness_, effects_
     ) -> list[SplitScorer]:
         """Standardise, impute and clip each split, learning from its training part alone."""
         how: dict[str, Any] = {"n_classes": self.classes_.size, "class_weight": self.class_weight}
-        scorers = []
+        classify, scorers = functools.partial(svm_decisions, **how), []
         for train, test in splits:
             scaling = Scaling.learn(X[train])
             sides = [scaling.apply(X[train]), scaling.apply(X[test])]
@@ -284,9 +276,7 @@ missingness_, effects_
                 sides = [np.asarray(imputer.transform(side)) for side in sides]
             seen, unseen = (np.clip(side, -FAR, FAR) for side in sides)
             split = Split(seen, codes[train], unseen, codes[test], subjects[test])
-            scorers.append(
-                SplitScorer(split, functools.partial(svm_decisions, **how), [self.scoring])
-            )
+            scorers.append(SplitScorer(split, classify, [self.scoring]))
         return scorers
 
 
@@ -306,14 +296,12 @@ class Trial:
         return float(np.nanmean(values)) if np.isfinite(values).any() else -np.inf
 
     def is_better(self, other: Trial, margin: float = 0.0) -> bool:
-        """Whether the gain over another trial is above so many standard errors over the splits.
-
-        With one split there is no standard error, and any gain counts.
-        """
+        """Whether the gain over another trial is above so many standard errors over the splits."""
         gains = np.array(self.scores) - np.array(other.scores)
         gains = gains[np.isfinite(gains)]
         if gains.size == 0:
             return self.mean > other.mean
+        # With one split there is no standard error, and any gain counts.
         error = gains.std(ddof=1) / math.sqrt(gains.size) if gains.size > 1 else 0.0
         return bool(gains.mean() > margin * error)
 
@@ -342,43 +330,33 @@ class Split(NamedTuple):
     subjects_test: Codes
 
 
+@dataclass
 class SplitScorer:
-    """Score feature sets on one split; a set that comes twice is fitted once.
+    """Score feature sets on one split; a set that comes twice is fitted once."""
 
-    A function in place of the split is called whenever scores are computed: many splits of a large
-    table need not be held at once. ``slope`` turns decisions into log odds.
-    """
-
-    def __init__(
-        self,
-        split: Split | Callable[[], Split],
-        classify: Classify,
-        metrics: Sequence[str] = METRICS,
-        slope: float = SVM_SLOPE,
-    ) -> None:
-        self._split, self._classify = split, classify
-        self._metrics, self._slope = metrics, slope
-        self._scores: dict[tuple[bytes, float], Scores] = {}
+    # A function is called whenever scores are computed: many splits of a large table need not be
+    # held at once.
+    split: Split | Callable[[], Split]
+    classify: Classify
+    metrics: Sequence[str] = METRICS
+    slope: float = SVM_SLOPE  # turns decisions into log odds
+    _scores: dict[tuple[bytes, float], Scores] = field(default_factory=dict)
 
     def score_all(self, asked: Sequence[Asked]) -> list[Scores]:
-        """Score the leading features of many rankings, which share work.
-
-        A set of features has the same scores in whatever order its features are ranked: those it
-        was given when it came first. Another order, or other company, would change them by
-        rounding.
-        """
+        """Score the leading features of many rankings, which share work."""
         columns = [np.flatnonzero(ranking <= k) for ranking, k, _ in asked]
         keys = [(own.tobytes(), cost) for own, (_, _, cost) in zip(columns, asked, strict=True)]
+        # A set has the scores of the order in which it came first: others round otherwise.
         new = {key: at for at, key in enumerate(keys) if key not in self._scores}
         if new:
-            split = self._split() if callable(self._split) else self._split
+            split = self.split() if callable(self.split) else self.split
             sets = []
             for at in new.values():
                 ranking, _, cost = asked[at]
                 order = np.argsort(ranking[columns[at]], kind="stable")
                 sets.append((columns[at][order], cost))
-            decisions = np.stack(self._classify(split.train, split.y_train, split.test, sets))
-            about = split.y_test, split.subjects_test, self._metrics, self._slope
+            decisions = np.stack(self.classify(split.train, split.y_train, split.test, sets))
+            about = split.y_test, split.subjects_test, self.metrics, self.slope
             self._scores.update(zip(new, score_each(decisions, *about), strict=True))
         return [self._scores[key] for key in keys]
 
@@ -389,16 +367,12 @@ def middle_cost(costs: Sequence[float]) -> float:
 
 
 def nearest_setting(settings: Sequence[Mapping[str, Any]], default: Mapping[str, Any]) -> int:
-    """Return the place of the setting that is a selector's default, or nearest to it.
-
-    Positive numbers are compared by their ratio, other numbers by their difference, and anything
-    else is equal or not. Of equally near ones it is the first.
-    """
+    """Return the place of the setting that is a selector's default, or the first nearest to it."""
 
     def distance(value: Any, usual: Any) -> float:
         if not (isinstance(value, Real) and isinstance(usual, Real)):
             return float(value != usual)
-        a, b = float(value), float(usual)
+        a, b = float(value), float(usual)  # compared by their ratio, if it has a logarithm
         return abs(math.log(a / b)) if min(a, b) > 0 else abs(a - b)
 
     distances = [
@@ -457,6 +431,7 @@ def tune(
         tried = attempt([(leading.setting, *other) for other in pairs if other != pair])
         trials += tried
         tried.insert(chosen, leading)
+    # A curve over numbers of features has the best cost for each.
     picks = {
         k: max(tried[count * len(costs) : (count + 1) * len(costs)], key=mean)
         for count, k in enumerate(n_features)
@@ -474,11 +449,7 @@ def svm_decisions(
     n_classes: int,
     class_weight: str | None = None,
 ) -> list[Floats]:
-    """Return decisions, shape (n_test, n_classes), of a linear SVM on each set of columns.
-
-    Two classes are solved by Newton's method, unless there are many samples and many features;
-    anything else by liblinear in the primal. Both are deterministic.
-    """
+    """Return decisions, shape (n_test, n_classes), of a linear SVM on each set of columns."""
     decisions: list[Floats] = [np.empty(0)] * len(sets)
     counts = np.bincount(y)
     two = counts.size == 2 and bool(counts.all())
@@ -487,6 +458,7 @@ def svm_decisions(
     signs = np.where(y == 1, roots, -roots)
     for longest, by_size in _nested_sets(sets):
         gram, test_columns = np.empty(0), test[:, longest]
+        # Otherwise by liblinear in the primal, which is deterministic, too.
         newton = two and min(y.size, longest.size + 1) <= _MOST_UNKNOWNS
         if newton:
             rows = np.vstack([np.ones(y.size), train[:, longest].T]) * signs

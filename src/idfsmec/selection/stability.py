@@ -1,9 +1,8 @@
 """Stability of a selection: which features a selector finds again on other subjects.
 
-Agreement of repeated selections is Nogueira's stability measure. The bound on false selections is
-that of stability selection: with ``q`` of ``p`` features selected on every half of the subjects, a
-threshold ``t`` on the selection frequency keeps on average at most ``C(t) q^2 / p`` features whose
-chance of selection is below ``q / p``, that of a random choice.
+With ``q`` of ``p`` features selected on every half of the subjects, a threshold ``t`` on the
+frequency keeps on average at most ``C(t) q^2 / p`` features that are selected no more often than a
+random choice would, with a chance of ``q / p``.
 """
 
 from __future__ import annotations
@@ -184,7 +183,16 @@ class StabilitySelector(RankingSelector):
         if given is None:
             warn_without_groups(type(self).__name__, stacklevel=4)
         subjects = np.arange(codes.size) if given is None else given
-        selector = self._selector(checked.shape[1])
+        selector = clone(IDFSMEC() if self.estimator is None else self.estimator)
+        n_features = checked.shape[1]
+        own = getattr(selector, "channels", None) if self.channels is None else self.channels
+        names = getattr(self, "feature_names_in_", None)
+        self.channel_names_, self._columns = channel_columns(own, n_features, names)
+        if hasattr(selector, "channels"):
+            selector.set_params(channels=channel_codes(self._columns))
+        usual = self.n_features_to_select is None
+        wanted = int(np.sqrt(0.8 * n_features)) if usual else self._n_to_select(n_features)
+        selector.set_params(n_features_to_select=max(1, wanted))
         rng = check_random_state(self.random_state)
         halves = complementary_halves(subjects, codes, self.n_resamples // 2, rng)
         rankings = self._rankings(selector, checked, codes, halves, given)
@@ -193,18 +201,6 @@ class StabilitySelector(RankingSelector):
         self.dead_channels_ = np.sum(of_class, axis=0) < 2
         self._count(rankings, selector.n_features_to_select)
         return self
-
-    def _selector(self, n_features: int) -> BaseEstimator:
-        """The selector to run, and the channels of the table."""
-        selector = clone(IDFSMEC() if self.estimator is None else self.estimator)
-        own = getattr(selector, "channels", None) if self.channels is None else self.channels
-        names = getattr(self, "feature_names_in_", None)
-        self.channel_names_, self._columns = channel_columns(own, n_features, names)
-        if hasattr(selector, "channels"):
-            selector.set_params(channels=channel_codes(self._columns))
-        usual = self.n_features_to_select is None
-        wanted = int(np.sqrt(0.8 * n_features)) if usual else self._n_to_select(n_features)
-        return selector.set_params(n_features_to_select=max(1, wanted))
 
     def _rankings(
         self,
@@ -262,11 +258,7 @@ class StabilitySelector(RankingSelector):
 def complementary_halves(
     subjects: NDArray, codes: Indices, n_pairs: int, random_state: np.random.RandomState
 ) -> list[Indices]:
-    """Samples of ``2 * n_pairs`` random halves of the subjects, each followed by its rest.
-
-    Each class (of a subject's first sample) is halved on its own; where its number of subjects is
-    odd, the one left over goes to either half with equal chance.
-    """
+    """Samples of ``2 * n_pairs`` random halves of the subjects, each followed by its rest."""
     _, first, member = np.unique(subjects, return_index=True, return_inverse=True)
     label = codes[first]
     for code in np.unique(codes):
@@ -278,7 +270,7 @@ def complementary_halves(
     halves = []
     for _ in range(n_pairs):
         inside = np.zeros(first.size, dtype=bool)
-        for code in np.unique(label):
+        for code in np.unique(label):  # an odd subject goes to either half with equal chance
             own = random_state.permutation(np.flatnonzero(label == code))
             extra = random_state.randint(2) if own.size % 2 else 0
             inside[own[: own.size // 2 + extra]] = True

@@ -19,7 +19,7 @@ it costs nothing, and only the differences of columns remain.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,7 @@ def polish(
             continue
         part = (problems.take(some), theta[some], W[some])
         if size < W.shape[2]:
-            support = Support.of(part[1], part[2], size, differences=differences)
+            support = Support(part[1], part[2], size, differences=differences)
             *point, value[some] = _descend(*support.shorten(*part), value[some], tol, patient)
             theta[some], W[some] = support.restore(*point)
         else:
@@ -111,45 +111,40 @@ def _sizes(n_classes: int, n_features: int) -> list[tuple[int, int, bool]]:
     return result
 
 
-@dataclass
 class _Point:
     """An iterate and all that follows from it."""
 
-    theta: Array
-    W: Array
-    misfit: Array  # A Theta W - P
-    by_theta: Array
-    tangent: Array  # the derivative by W along the orthonormal matrices
-    multipliers: Array  # of the constraint that W is orthonormal
-    value: Array
-    residual: Array  # of the first-order conditions on the support
-
-    @classmethod
-    def at(cls, problems: ChannelProblems, theta: Array, W: Array) -> _Point:
+    def __init__(self, problems: ChannelProblems, theta: Array, W: Array) -> None:
+        self.theta, self.W = theta, W
         weighted = theta[:, None, :] * W
-        misfit = weighted @ problems.A - problems.P
+        self.misfit = weighted @ problems.A - problems.P
         R_theta = redundancy_product(problems, theta)
-        by_theta = 2.0 * (dot_over_classes(W, misfit) + R_theta)
-        by_W = 2.0 * theta[:, None, :] * misfit
+        self.by_theta = 2.0 * (dot_over_classes(W, self.misfit) + R_theta)
+        by_W = 2.0 * theta[:, None, :] * self.misfit
         inner = W @ transpose(by_W)
-        multipliers = 0.5 * (inner + transpose(inner))
-        tangent = tangent_part(W, by_W)
+        # Of the constraint that W is orthonormal.
+        self.multipliers = 0.5 * (inner + transpose(inner))
+        # The derivative by W along the orthonormal matrices.
+        self.tangent = tangent_part(W, by_W)
         redundancy = dot(theta, R_theta)
-        steepest = np.min(np.where(theta > 0, by_theta, np.inf), axis=1)
-        residual = np.maximum(dot(theta, by_theta) - steepest, dot(tangent, tangent) ** 0.5)
-        value = problems.y2 + dot(weighted, misfit - problems.P) + redundancy
-        scale = problems.y2 + redundancy
-        return cls(theta, W, misfit, by_theta, tangent, multipliers, value, residual / scale)
+        self.value = problems.y2 + dot(weighted, self.misfit - problems.P) + redundancy
+        # Of the first-order conditions on the support.
+        gap = dot(theta, self.by_theta)
+        gap -= np.min(np.where(theta > 0, self.by_theta, np.inf), axis=1)
+        residual = np.maximum(gap, dot(self.tangent, self.tangent) ** 0.5)
+        self.residual = residual / (problems.y2 + redundancy)
 
-    def take(self, index: NDArray) -> _Point:
-        return _Point(*(part[index] for part in vars(self).values()))
+    def keep(self, index: NDArray) -> None:
+        """Keep some problems."""
+        for name, part in vars(self).items():
+            setattr(self, name, part[index])
 
 
 def _descend(
     problems: ChannelProblems, theta: Array, W: Array, value: Array, tol: float, patient: bool
 ) -> tuple[Array, Array, Array]:
     """Newton steps for problems of one size."""
-    point = _Point.at(problems, theta, W)
+    point = _Point(problems, theta, W)
     point.value = value * 1.0
     best, index = (theta.copy(), W.copy(), value.copy()), np.arange(value.shape[0])
 
@@ -160,7 +155,7 @@ def _descend(
     damping = np.full_like(value, LEAST_DAMPING)
     most = MOST_IF_PATIENT if patient else MOST_DAMPING
     for _ in range(_MAX_STEPS_IF_PATIENT if patient else _MAX_STEPS):
-        new = _Point.at(problems, *newton_step(problems, point, damping))
+        new = _Point(problems, *newton_step(problems, point, damping))
         change = new.value - point.value
         rounding = ROUNDING * np.maximum(point.value, problems.y2)
         better = (change < -rounding) | ((change <= rounding) & (new.residual < point.residual))
@@ -174,8 +169,8 @@ def _descend(
             store()
             if not trying.any():
                 return best
-            point, problems = point.take(trying), problems.take(trying)
-            index, damping = index[trying], damping[trying]
+            point.keep(trying)
+            problems, index, damping = problems.take(trying), index[trying], damping[trying]
     store()
     return best
 
@@ -186,27 +181,23 @@ def newton_size(n_features: int, n_classes: int) -> int:
 
 
 def newton_step(problems: ChannelProblems, point: _Point, damping: Array) -> tuple[Array, Array]:
-    """One Newton step for every problem; features at zero stay there.
-
-    The result is feasible, but whether it is better is for the caller to check.
-    """
+    """One Newton step for every problem, to a feasible point; features at zero stay there."""
     theta, W = point.theta, point.W
-    n_problems, n_classes, n_features = W.shape
-    n_unknowns = n_features * (1 + n_classes)
-    size = newton_size(n_features, n_classes)
-    system = np.zeros((n_problems, size, size))
-    _fill_hessian(system, problems, point)
-    diagonal = np.arange(n_unknowns)
-    system[:, diagonal, diagonal] += damping[:, None]
-    _fill_constraints(system, W)
-    right = np.zeros((n_problems, size))
-    right[:, :n_features] = -point.by_theta
-    right[:, n_features:n_unknowns] = -np.reshape(point.tangent, (n_problems, -1))
-    _freeze(system, right, theta <= 0)
-
+    n_problems, n_classes, d = W.shape
+    n_unknowns = d * (1 + n_classes)
+    system = _newton_matrix(problems, point, damping)
+    right = np.zeros(system.shape[:2])
+    right[:, :d] = -point.by_theta
+    right[:, d:n_unknowns] = -np.reshape(point.tangent, (n_problems, -1))
+    # The equations of features at zero become "step = 0".
+    problem, feature = np.nonzero(theta <= 0)
+    system[problem, feature, :] = 0.0
+    system[problem, :, feature] = 0.0
+    system[problem, feature, feature] = 1.0
+    right[problem, feature] = 0.0
     step = _solve_each(system, right)
-    moved = theta + step[:, :n_features]
-    W = W + np.reshape(step[:, n_features:n_unknowns], W.shape)
+    moved = theta + step[:, :d]
+    W = W + np.reshape(step[:, d:n_unknowns], W.shape)
     return project_to_simplex(np.where(theta > 0, moved, -1.0)), polar(W)
 
 
@@ -222,10 +213,12 @@ def _solve_each(system: Array, right: Array) -> Array:
         return step
 
 
-def _fill_hessian(system: Array, problems: ChannelProblems, point: _Point) -> None:
+def _newton_matrix(problems: ChannelProblems, point: _Point, damping: Array) -> Array:
+    """The damped Hessian of the Lagrangian, bordered by the Jacobian of the constraints."""
     theta, W = point.theta, point.W
-    n_classes, d = W.shape[1:]
-    eye = np.arange(d)
+    n_problems, n_classes, d = W.shape
+    size, eye = newton_size(d, n_classes), np.arange(d)
+    system = np.zeros((n_problems, size, size))
     by_A = 2.0 * problems.A
     system[:, :d, :d] = by_A * (transpose(W) @ W) + 2.0 * problems.R
     weighted = by_A * theta[:, :, None]  # Theta A
@@ -240,11 +233,8 @@ def _fill_hessian(system: Array, problems: ChannelProblems, point: _Point) -> No
         for other in range(n_classes):
             columns = eye + d * (1 + other)
             system[:, eye + d * (1 + k), columns] -= point.multipliers[:, k, other, None]
-
-
-def _fill_constraints(system: Array, W: Array) -> None:
-    n_classes, d = W.shape[1:]
     row = d * (1 + n_classes)
+    system[:, np.arange(row), np.arange(row)] += damping[:, None]
     system[:, row, :d] = 1.0
     system[:, :d, row] = 1.0
     for k in range(n_classes):
@@ -254,15 +244,7 @@ def _fill_constraints(system: Array, W: Array) -> None:
                 where = slice(d * (1 + target), d * (2 + target))
                 system[:, row, where] += W[:, source, :]
                 system[:, where, row] += W[:, source, :]
-
-
-def _freeze(system: Array, right: Array, frozen: NDArray) -> None:
-    """Replace the equations of frozen feature weights by ``step = 0``."""
-    problem, feature = np.nonzero(frozen)
-    system[problem, feature, :] = 0.0
-    system[problem, :, feature] = 0.0
-    system[problem, feature, feature] = 1.0
-    right[problem, feature] = 0.0
+    return system
 
 
 def centred(problems: ChannelProblems) -> NDArray[np.bool_]:
@@ -271,38 +253,27 @@ def centred(problems: ChannelProblems) -> NDArray[np.bool_]:
     return excess <= _CENTRED * np.max(np.abs(problems.P), axis=(1, 2))
 
 
-@dataclass(frozen=True)
 class Support:
-    """Which features stay, and the basis that stands for the others."""
+    """Which features stay, and the basis that stands for the others.
 
-    kept: NDArray  # all features with weight, filled up with others, (b, size)
-    others: NDArray  # (b, d - size)
-    basis: (
-        Array  # orthonormal rows that span the others' part of W (turned), (b, n_rows, d - size)
-    )
-    # Takes W to the differences of its rows and, last, their sum, which is left to idle features,
-    # those without weight; total is the sum's part there.
-    turn: Array | None = None
-    idle: Any = None
-    total: Any = None
+    ``size`` features of every problem stay, at least those with weight. At least as many must be
+    left over as there are classes.
+    """
 
-    @classmethod
-    def of(cls, theta: Array, W: Array, size: int, *, differences: bool) -> Support:
-        """Keep ``size`` features of every problem, at least those with weight.
-
-        At least as many must be left over as there are classes.
-        """
+    def __init__(self, theta: Array, W: Array, size: int, *, differences: bool) -> None:
         n_features = theta.shape[1]
         number = np.arange(n_features)
         order = np.argsort(np.where(theta > 0, number, number + n_features), axis=1)
-        kept, others = order[:, :size], order[:, size:]
-        if not differences:
-            return cls(kept, others, orthonormal_basis(_columns(W, others)))
-        # An orthogonal matrix whose last row is constant.
-        turn, idle = helmert(W.shape[1], full=True)[::-1].copy(), theta <= 0
-        W = turn @ W
-        basis = orthonormal_basis(_columns(W[:, :-1], others))
-        return cls(kept, others, basis, turn, idle, W[:, -1] * idle)
+        self.kept, self.others = order[:, :size], order[:, size:]
+        self.turn: Array | None = None
+        if differences:
+            # Takes W to the differences of its rows and, last, their sum, which is left to idle
+            # features, those without weight; total is the sum's part there.
+            self.turn, self.idle = helmert(W.shape[1], full=True)[::-1].copy(), theta <= 0
+            W = self.turn @ W
+            W, self.total = W[:, :-1], W[:, -1] * self.idle
+        # Orthonormal rows that span the others' part of W (turned), (b, n_rows, d - size)
+        self.basis = orthonormal_basis(_columns(W, self.others))
 
     def shorten(
         self, problems: ChannelProblems, theta: Array, W: Array
@@ -342,11 +313,8 @@ class Support:
         return whole_theta, self.turn.T @ turned
 
     def _sum_beside(self, rows: Array) -> Array:
-        """The sum on features without weight, of length one and orthogonal to other rows.
-
-        It keeps its direction as far as it can: whoever goes on from here has momentum.
-        """
-        # There are always others to take its place.
+        """The sum on features without weight, of length one and orthogonal to other rows."""
+        # It keeps its direction as far as it can, for momentum; others can take its place.
         order = np.concatenate([self.others, self.kept], axis=1)
         free = rows * self.idle[:, None, :]
         spanned = _columns(np.concatenate([free, self.total[:, None, :]], axis=1), order)
@@ -358,10 +326,7 @@ class Support:
 
 
 def orthonormal_basis(M: Array) -> Array:
-    """Orthonormal rows that span those of M and, where these are dependent, more.
-
-    By Householder's reflections of all matrices at once.
-    """
+    """Orthonormal rows that span those of M and, if dependent, more (Householder's method)."""
     mirrors = []
     for k in range(M.shape[1]):
         mirror = M[:, k, :] * 1.0

@@ -76,11 +76,6 @@ class ChannelProblems:
         """Multiply the redundancy weight of each problem by ``lam``, shape (b,)."""
         return replace(self, R=self.R * lam[:, None, None], R_top=self.R_top * lam)
 
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """``(b, c, d)``."""
-        return self.P.shape
-
     def normalised(self) -> ChannelProblems:
         """Give the same problems in units of ``y2``, so that tolerances mean the same."""
         if (self.y2 == 1).all():
@@ -88,11 +83,6 @@ class ChannelProblems:
         unit = self.y2[:, None, None]
         moments = (self.A / unit, self.P / unit, self.y2 / self.y2, self.R / unit)
         return ChannelProblems(*moments, self.A_top / self.y2, self.R_top / self.y2)
-
-    @property
-    def diagonal(self) -> Array:
-        """Diagonal of A, shape (b, d)."""
-        return diagonal(self.A)
 
     def take(self, index: Any) -> ChannelProblems:
         """Give the problems at ``index``."""
@@ -123,10 +113,7 @@ def diagonal(matrices: Array) -> Array:
 
 
 def largest_eigenvalues(matrices: Array) -> Array:
-    """Largest eigenvalue of each symmetric matrix, shape (b,).
-
-    For large matrices by Lanczos' method, rounded up by its tolerance.
-    """
+    """Largest eigenvalue of each symmetric matrix, (b,); of large ones by Lanczos, rounded up."""
     if matrices.shape[-1] <= _LARGE:
         return np.asarray(np.linalg.eigvalsh(matrices)[:, -1], dtype=np.float64)
     start = np.random.default_rng(0).normal(size=matrices.shape[-1])
@@ -138,12 +125,10 @@ def largest_eigenvalues(matrices: Array) -> Array:
 
 
 def product(rows: Array, matrices: Array, weights: Array) -> Array:
-    """Return ``rows @ matrices`` of shape (b, c, d), where rows are 0 wherever weights (b, d) are.
-
-    Few features of a large problem have a weight: the moments of the others are not read.
-    """
+    """Return ``rows @ matrices``, (b, c, d), where rows are 0 wherever weights (b, d) are."""
     if matrices.shape[-1] <= _LARGE:
         return rows @ matrices
+    # Few features have a weight: the moments of the others are not read.
     result = np.empty(rows.shape)
     for b, weight in enumerate(weights):
         (some,) = weight.nonzero()
@@ -184,25 +169,18 @@ def gradients(problems: ChannelProblems, theta: Array, W: Array) -> tuple[Array,
 
 
 def kkt_residuals(problems: ChannelProblems, theta: Array, W: Array) -> tuple[Array, Array]:
-    """Return how far (theta, W) is from the first-order conditions, relative to U's scale.
-
-    The first is ``theta' g - min_j g_j`` with g the gradient: an upper bound on what changing
-    theta alone could still gain. The second is the norm of the gradient projected on the tangent
-    space of ``{W : W'W = I}``.
-    """
+    """Return how far theta and W are from the first-order conditions, relative to U's scale."""
     by_theta, by_W = gradients(problems, theta, W)
     scale = problems.y2 + dot(theta, redundancy_product(problems, theta))
+    # A bound on what changing theta alone could still gain.
     theta_gap = dot(theta, by_theta) - np.min(by_theta, axis=1)
     tangent = tangent_part(W, by_W)
     return theta_gap / scale, np.sqrt(dot(tangent, tangent)) / scale
 
 
 def tangent_part(W: Array, direction: Array) -> Array:
-    """Project ``direction`` on the tangent space at ``W`` (stored transposed).
-
-    For more classes than features the rows of ``W'`` rather than its columns are orthonormal, so
-    the shorter side is the one whose symmetric part is removed.
-    """
+    """Project ``direction`` on the tangent space of the orthonormal matrices at ``W``."""
+    # The shorter side is orthonormal: its symmetric part is removed.
     if W.shape[1] <= W.shape[2]:
         inner = direction @ transpose(W)
         return direction - 0.5 * (inner + transpose(inner)) @ W
@@ -232,7 +210,7 @@ def theta_curvature(problems: ChannelProblems) -> Array:
     the largest ``|W_j|^2`` (Schur), and at most its trace, ``sum_j A_jj |W_j|^2``. No row of W is
     longer than 1, and their squares sum to c (d, if there are fewer features than classes).
     """
-    by_trace = min(problems.shape[1:]) * np.max(problems.diagonal, axis=1)
+    by_trace = min(problems.P.shape[1:]) * np.max(diagonal(problems.A), axis=1)
     return problems.R_top + np.minimum(problems.A_top, by_trace)
 
 
@@ -247,11 +225,7 @@ def polar(M: Array) -> Array:
 
 
 def _polar_of_two_rows(M: Array) -> Array:
-    """Rotate an orthonormal basis of the two rows to where the rows are.
-
-    With ``M = L Q`` (L lower triangular, Q orthonormal rows), the polar factor of M is that of L,
-    a rotation, times Q.
-    """
+    """With ``M = L Q``, L lower triangular: the polar factor of L, a rotation, times Q."""
     first, second = M[:, 0, :], M[:, 1, :]
     l11 = _norm(first)
     q1 = first / l11
@@ -309,11 +283,8 @@ def start_projection(A: Array, P: Array) -> Array:
 
 
 def _cheap_complement(A: Array, directions: Array, leading: Array, n_wanted: int) -> Array:
-    """Orthonormal rows of low cost in the complement of ``directions``.
-
-    Two steps of inverse iteration from signed powers of the leading direction, which turn with
-    the signs and the order of features as the problem itself does.
-    """
+    """Orthonormal rows of low cost in the complement of ``directions``, by inverse iteration."""
+    # Signed powers turn with the signs and the order of features as the problem itself does.
     powers = np.concatenate(
         [leading * np.abs(leading) ** (k + 1) for k in range(n_wanted)], axis=1
     )
@@ -330,25 +301,16 @@ def _cheap_complement(A: Array, directions: Array, leading: Array, n_wanted: int
     _, spread, rows = np.linalg.svd(found, full_matrices=False)
     usable = spread[:, -1] > 1e-8 * spread[:, 0]
     if not bool(usable.all()):  # no leading direction to speak of
-        inside = transpose(directions[~usable]) @ directions[~usable]
-        rows[~usable] = _cheapest_complement(A[~usable], inside, n_wanted)
+        # The cheapest eigenvectors; what is inside is lifted above all, so as not to be chosen.
+        A, inside, outside = A[~usable], inside[~usable], outside[~usable]
+        ceiling = 2.0 * np.sum(np.abs(A), axis=(1, 2)) + 1.0
+        _, vectors = np.linalg.eigh(outside @ A @ outside + ceiling[:, None, None] * inside)
+        rows[~usable] = transpose(vectors[:, :, :n_wanted])
     return rows
 
 
-def _cheapest_complement(A: Array, inside: Array, n_wanted: int) -> Array:
-    """Eigenvectors of A with the least eigenvalues in the complement of a subspace."""
-    outside = np.eye(A.shape[-1]) - inside
-    # Lift the subspace above everything else, so that it is never chosen.
-    ceiling = 2.0 * np.sum(np.abs(A), axis=(1, 2)) + 1.0
-    _, vectors = np.linalg.eigh(outside @ A @ outside + ceiling[:, None, None] * inside)
-    return transpose(vectors[:, :, :n_wanted])
-
-
 def channel_weights(objectives: Array, gamma: float, *, weighting: bool = True) -> Array:
-    """Return weights of channels (..., V): the lower the objective, the larger the weight.
-
-    The closer ``gamma`` is to 1, the more the best channel takes.
-    """
+    """Return weights of channels (..., V): the lower the objective, the larger the weight."""
     if not weighting:
         return np.full_like(objectives, 1.0 / objectives.shape[-1])
     top = np.maximum(objectives.max(axis=-1, keepdims=True), np.finfo(float).tiny)

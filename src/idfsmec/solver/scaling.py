@@ -1,11 +1,8 @@
 """One standardiser: mean and deviation over observed values, one rule for constant features.
 
-Everything that puts features into comparable units goes through here: the solver's moments,
-classifiers, tuning and evaluation. What is missing (NaN) takes no part and stays missing.
-
-Location and scale of sites follow from one model of all sites, with empirical Bayes over features
-(ComBat): from the count, the mean and the squares about the mean of every site and feature, so
-that samples and sums of sites give the same.
+What is missing (NaN) takes no part and stays missing. Location and scale of sites follow from one
+model of all sites, with empirical Bayes over features (ComBat): from the count, the mean and the
+squares about the mean of every site and feature, so that samples and sums of sites give the same.
 """
 
 from __future__ import annotations
@@ -62,10 +59,9 @@ class Scaling:
         return np.isinf(self.unit)
 
     def apply(self, X: Array, copy: bool = True) -> Array:
-        """Distance from the mean in standard deviations; NaN stays NaN.
+        """Distance from the mean in standard deviations; NaN stays, constant features become 0.
 
-        A constant feature becomes 0 wherever it is observed: its values in new samples must not
-        carry anything either. Without ``copy`` X itself is changed.
+        Without ``copy`` X itself is changed.
         """
         # Halves before subtracting: no difference of finite numbers overflows.
         values = np.multiply(X, 0.5, out=None if copy else X)

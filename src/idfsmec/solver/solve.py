@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ from scipy.special import ndtr
 from idfsmec.solver.newton import polish
 from idfsmec.solver.problem import (
     ChannelProblems,
+    diagonal,
     dot_over_classes,
     fit_product,
     kkt_residuals,
@@ -77,55 +79,33 @@ class Solution:
     history: Array
 
 
-@dataclass
 class State:
-    """The iterates of the problems still in the batch, in units of y2."""
+    """The iterates of the problems still in the batch; these are normalised."""
 
-    index: Indices  # place of each problem in the whole batch
-    problems: ChannelProblems
-    A_diagonal: Array
-    theta_curvature: Array
-    theta: Array
-    W: Array
-    R_theta: Array
-    theta_before: Array
-    W_before: Array
-    R_theta_before: Array
-    value: Array
-    support: NDArray[np.bool_]  # features with positive weight when last looked at
-    momentum: Array  # the sequence t_k of accelerated gradient methods; 1 = no momentum
-    ease: Array  # share of the curvature's bound in use
-
-    @classmethod
-    def begin(cls, problems: ChannelProblems, theta: Array, W: Array) -> State:
-        """Set up for normalised problems."""
-        R_theta = redundancy_product(problems, theta)
-        return cls(
-            index=np.arange(problems.shape[0]),
-            problems=problems,
-            A_diagonal=problems.diagonal,
-            theta_curvature=theta_curvature(problems),
-            theta=theta,
-            W=W,
-            R_theta=R_theta,
-            theta_before=theta,
-            W_before=W,
-            R_theta_before=R_theta,
-            value=objective(problems, theta, W, R_theta),
-            support=theta < 0,
-            momentum=np.ones_like(problems.y2),
-            ease=np.ones_like(problems.y2),
-        )
+    def __init__(self, problems: ChannelProblems, theta: Array, W: Array) -> None:
+        self.index = np.arange(theta.shape[0])  # place of each problem in the whole batch
+        self.problems, self.A_diagonal = problems, diagonal(problems.A)
+        self.theta_curvature = theta_curvature(problems)
+        self.theta = self.theta_before = theta
+        self.W = self.W_before = W
+        self.R_theta = self.R_theta_before = redundancy_product(problems, theta)
+        self.value = objective(problems, theta, W, self.R_theta)
+        self.support = theta < 0  # features with positive weight when last looked at
+        # The sequence t_k of accelerated gradient methods; 1 = no momentum.
+        self.momentum = np.ones_like(problems.y2)
+        self.ease = np.ones_like(problems.y2)  # share of the curvature's bound in use
 
     def take(self, keep: Any) -> State:
         """Give the state of some problems."""
-        parts = {name: part[keep] for name, part in vars(self).items() if name != "problems"}
-        return State(problems=self.problems.take(keep), **parts)
+        state = copy(self)
+        for name, part in vars(self).items():
+            setattr(state, name, part.take(keep) if name == "problems" else part[keep])
+        return state
 
 
 def default_start(problems: ChannelProblems) -> tuple[Array, Array]:
     """Return even feature weights and :func:`~idfsmec.solver.problem.start_projection`."""
-    theta = np.full_like(problems.P[:, 0, :], 1.0 / problems.shape[2])
+    theta = np.full_like(problems.P[:, 0, :], 1.0 / problems.P.shape[2])
     return theta, start_projection(problems.A, problems.P)
 
 
@@ -137,13 +117,9 @@ def solve(
     start: tuple[Array, Array] | None = None,
     wanted: Indices | None = None,
 ) -> Solution:
-    """Minimise U over theta and W for every problem of the batch, in any unit.
-
-    A problem is solved when both KKT residuals are at most ``tol``. It begins at ``start``, theta
-    and an orthonormal W, by default :func:`default_start`. The history of ``wanted`` is kept.
-    """
+    """Minimise U until KKT residuals are at most ``tol``; the history of ``wanted`` is kept."""
     unit, problems = problems.y2, problems.normalised()
-    state = State.begin(problems, *(default_start(problems) if start is None else start))
+    state = State(problems, *(default_start(problems) if start is None else start))
     return iterate(state, unit, tol, max_iter, wanted=wanted)
 
 
@@ -156,11 +132,7 @@ def iterate(
     done: int = 0,
     wanted: Indices | None = None,
 ) -> Solution:
-    """Iterate until every problem of a state is solved.
-
-    ``unit`` (b,) is their y2 before they were normalised, ``done`` the number of iterations that
-    led to the state, a multiple of :data:`CHECK_EVERY`.
-    """
+    """Iterate from a state, after ``done`` steps; ``unit`` (b,) is y2 before normalisation."""
     wanted = np.empty(0, dtype=np.intp) if wanted is None else wanted
     theta, W, value = state.theta.copy(), state.W.copy(), state.value.copy()
     residual, n_iter = np.zeros_like(value), np.zeros(value.shape, dtype=np.int64)
@@ -240,7 +212,7 @@ def _step(state: State) -> None:
     state.ease = np.where(better, eased, np.clip(_BACK_BY * state.ease, 0.0, 1.0))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, kw_only=True)
 class Options:
     """How channels are posed, solved and weighed; see :class:`idfsmec.IDFSMEC` for the meaning."""
 
@@ -254,57 +226,36 @@ class Options:
     max_iter: int = 10_000
     device: str | None = None
 
-    @property
-    def holds_out(self) -> bool:
-        """Whether the loss on held-out subjects weighs the channels."""
-        return self.channel_weighting and self.channel_loss == "held-out"
 
-
-@dataclass
 class ChannelFits:
-    """The solved channels of ``F`` tables (folds) with V channels at ``L`` redundancy weights.
+    """The solved channels of F tables (folds) with V channels at L redundancy weights.
 
     Channel v predicts the class indicators of a sample as
     ``class_shares + coefficients @ (x - centres)`` over its own features, as they were given.
     """
 
-    feature_weights: Array  # theta; zero for constant features and unusable channels, (F, L, D)
-    # theta, or what the regression uses of it in channels of few features, (F, L, D)
-    strengths: Array
-    # What adding the feature alone to its channel's fitted model would take off the loss; -1 for
-    # features that were left out; (F, L, D)
-    gains: Array
-    objectives: Array  # U; infinite for unusable channels, (F, L, V)
-    kkt_residuals: Array  # (F, L, V)
-    n_iter: NDArray[np.int64]  # (F, L, V)
-    coefficients: Array  # (Theta W)', (F, L, c, D)
-    centres: Array  # observed means of the features, (F, D)
-    class_shares: Array  # observed shares of the classes, mean of a numeric target, (F, V, c)
-    unusable: list[dict[int, str]]  # for each table the channels that carry nothing, and why
-    # Objectives of the first table at the first weight after each iteration, (n_iter + 1, V)
-    history: Array
-
-    @classmethod
-    def empty(cls, n_tables: int, n_lams: int, moments: Sequence[Moments]) -> ChannelFits:
-        """Make room for the channels of tables like this one."""
-        n_channels = sum(block.channels.size for block in moments)
-        n_features = sum(block.columns.size for block in moments)
-        n_classes = moments[0].class_count.shape[1]
-        by_feature = (n_tables, n_lams, n_features)
-        by_channel = (n_tables, n_lams, n_channels)
-        return cls(
-            feature_weights=np.zeros(by_feature),
-            strengths=np.zeros(by_feature),
-            gains=np.full(by_feature, -1.0),
-            objectives=np.full(by_channel, np.inf),
-            kkt_residuals=np.zeros(by_channel),
-            n_iter=np.zeros(by_channel, dtype=np.int64),
-            coefficients=np.zeros((n_tables, n_lams, n_classes, n_features)),
-            centres=np.zeros((n_tables, n_features)),
-            class_shares=np.zeros((n_tables, n_channels, n_classes)),
-            unusable=[{} for _ in range(n_tables)],
-            history=np.full((1, n_channels), np.inf),
-        )
+    def __init__(self, F: int, L: int, moments: Sequence[Moments]) -> None:
+        V = sum(block.channels.size for block in moments)
+        D = sum(block.columns.size for block in moments)
+        c = moments[0].class_count.shape[1]
+        # theta; zero for constant features and unusable channels
+        self.feature_weights = np.zeros((F, L, D))
+        # theta, or what the regression uses of it in channels of few features
+        self.strengths = np.zeros((F, L, D))
+        # What adding the feature alone to its channel's fitted model would take off the loss; -1
+        # for features that were left out
+        self.gains = np.full((F, L, D), -1.0)
+        self.objectives = np.full((F, L, V), np.inf)  # U; infinite for unusable channels
+        self.kkt_residuals = np.zeros((F, L, V))
+        self.n_iter = np.zeros((F, L, V), dtype=np.int64)
+        self.coefficients = np.zeros((F, L, c, D))  # (Theta W)'
+        self.centres = np.zeros((F, D))  # observed means of the features
+        # Observed shares of the classes, mean of a numeric target
+        self.class_shares = np.zeros((F, V, c))
+        # For each table the channels that carry nothing, and why
+        self.unusable: list[dict[int, str]] = [{} for _ in range(F)]
+        # Objectives of the first table at the first weight after each iteration, (n_iter + 1, V)
+        self.history = np.full((1, V), np.inf)
 
 
 class _Posed(NamedTuple):
@@ -323,12 +274,9 @@ class _Posed(NamedTuple):
 def solve_channels(
     tables: Sequence[Sequence[Moments]], lams: Sequence[float], options: Options | None = None
 ) -> ChannelFits:
-    """Solve every channel of every table, such as a training fold, at every redundancy weight.
-
-    Tables are known by their :meth:`Sums.moments` and have the same columns.
-    """
+    """Solve every channel of tables with the same columns, known by their :meth:`Sums.moments`."""
     options = options or Options()
-    fits = ChannelFits.empty(len(tables), len(lams), tables[0])
+    fits = ChannelFits(len(tables), len(lams), tables[0])
     posed: dict[int, list[_Posed]] = {}
     for table, blocks in enumerate(tables):
         for moments in blocks:
@@ -351,7 +299,13 @@ def _pose(table: int, moments: Moments, options: Options, fits: ChannelFits) -> 
     fits.centres[table, moments.columns] = moments.mean
     fits.class_shares[table, moments.channels] = moments.class_share
     unit = np.where(varying, moments.std, 1.0) if options.standardize else np.ones(varying.shape)
-    A, P, y2 = _weighted(moments, np.where(varying, unit / moments.scale, 1.0), options)
+    # Centred moments in the units the objective is posed in.
+    A, P, y2 = moments.centred()
+    seen = np.where(moments.count > 0, moments.count, moments.total)
+    weight = moments.total / seen if options.missing_correction else np.ones_like(seen)
+    rate = np.where(varying, unit / moments.scale, 1.0)
+    A = 0.5 * (A + A.swapaxes(1, 2)) / (rate[:, :, None] * rate[:, None, :])
+    A, P, y2 = A * weight[:, None, None], P / rate[:, None, :] * weight[:, None, None], y2 * weight
     sizes = varying.sum(axis=1)
     lam_factor = moments.total / LAM_SAMPLES if options.lam_scale == "samples" else 1.0
     for size in np.unique(sizes[sizes > 0]):
@@ -381,15 +335,6 @@ def _unusable(moments: Moments, varying: NDArray[np.bool_]) -> dict[int, str]:
     conditions = [moments.count <= 0, ~several, ~varying.any(axis=1)]
     reasons = np.select(conditions, ["never observed", lacking, "all features constant"], "")
     return {row: str(reason) for row, reason in enumerate(reasons) if reason}
-
-
-def _weighted(moments: Moments, unit: Array, options: Options) -> tuple[Array, Array, Array]:
-    """Centred moments in the units the objective is posed in."""
-    A, P, y2 = moments.centred()
-    seen = np.where(moments.count > 0, moments.count, moments.total)
-    weight = moments.total / seen if options.missing_correction else np.ones_like(seen)
-    A = 0.5 * (A + A.swapaxes(1, 2)) / (unit[:, :, None] * unit[:, None, :])
-    return A * weight[:, None, None], P / unit[:, None, :] * weight[:, None, None], y2 * weight
 
 
 def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits) -> None:
@@ -431,19 +376,7 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
 def feature_gains(problems: ChannelProblems, theta: Array, W: Array) -> Array:
     """Return what adding each feature alone to the fitted model would take off the loss."""
     residual = problems.P - fit_product(problems, theta, W)
-    return (residual**2).sum(axis=1) / problems.diagonal
-
-
-def _strengths(theta: Array, W: Array) -> Array:
-    """Return theta, or in channels of few features what the regression uses of it.
-
-    Coefficients ``beta_j = theta_j W_j`` need weights of at least ``|beta_j|^(2/3)``, which sum up
-    to one where the constraint on theta is active: there both are the same. A few features often
-    need less, and what is left of theta falls on features that contribute nothing.
-    """
-    if theta.shape[1] >= _FEW_FEATURES:
-        return theta
-    return np.asarray((theta * np.linalg.norm(W, axis=1)) ** (2 / 3))
+    return (residual**2).sum(axis=1) / diagonal(problems.A)
 
 
 def _store(
@@ -460,7 +393,13 @@ def _store(
     coefficients = solution.theta[:, None, :] * solution.W / posed.unit[which][:, None, :]
     where = (table[:, None], lam[:, None], posed.columns[which])
     fits.feature_weights[where] = solution.theta
-    fits.strengths[where] = _strengths(solution.theta, solution.W)
+    # Coefficients beta_j = theta_j W_j need weights of at least |beta_j|^(2/3), which sum up to 1
+    # where the constraint on theta is active: there both are the same. A few features often need
+    # less, and what is left of theta falls on features that contribute nothing.
+    used = solution.theta
+    if used.shape[1] < _FEW_FEATURES:
+        used = (used * np.linalg.norm(solution.W, axis=1)) ** (2 / 3)
+    fits.strengths[where] = used
     fits.gains[where] = unit[:, None] * gains
     # Indices on both sides of the slice: problems first, then features, then classes.
     fits.coefficients[where[0], where[1], :, where[2]] = coefficients.swapaxes(1, 2)
@@ -494,11 +433,8 @@ def held_out_losses(
 ) -> list[Array]:
     """Solve the training part of every split and give the mean loss on the part held out, (L, V).
 
-    Squared errors are averaged over the samples of each class that have the channel (with groups
-    over subjects), and the classes by their shares among all. A split judges a channel if its
-    training part has it for all classes; the loss is infinite where a class is never judged. The
-    error of a numeric target is the plain squared one. Tables have the same columns and are solved
-    in one batch; their splits are by default their folds.
+    A split judges a channel if its training part has it for all classes; the loss is infinite
+    where a class is never judged. Tables have the same columns; their folds are the usual splits.
     """
     options = replace(options, tol=max(options.tol, _HELD_OUT_TOL))
     chosen = [sums.splits() for sums in tables] if splits is None else splits
@@ -507,7 +443,7 @@ def held_out_losses(
     fits: Any = solve_channels(training, lams, options) if training else None
     results, numbers = [], count()
     for sums, own in zip(tables, chosen, strict=True):
-        c, V = sums.n_classes, sums.n_channels
+        c, V = sums.n_classes, sum(block.channels.size for block in sums.blocks)
         errors, counts = np.zeros((V, len(lams), c)), np.zeros((V, c))
         for split in own:
             _judge(sums, split, fits, next(numbers), options, errors, counts)
@@ -575,10 +511,7 @@ def _block_errors(block: Block, test: Array, fits: ChannelFits, at: int, numeric
 
 
 def clipped_error(mean: Array, variance: Array, truth: Array) -> Array:
-    """Give the expected squared error of a normal prediction clipped to [0, 1].
-
-    The clipping keeps one extreme value from outweighing all others. The truth is 0 or 1.
-    """
+    """Give the expected squared error of a normal prediction clipped to [0, 1]."""
     mean = np.clip(mean, -_MOST, _MOST)
     deviation = np.clip(np.sqrt(np.maximum(variance, 0.0)), _LEAST, _MOST)
     low, high = (np.clip((edge - mean) / deviation, -_FAR_AWAY, _FAR_AWAY) for edge in (0.0, 1.0))

@@ -187,11 +187,6 @@ class Sums:
     n_classes: int  # 1 for a numeric target
     numeric: bool = False
 
-    @property
-    def n_channels(self) -> int:
-        """Number of channels."""
-        return sum(block.channels.size for block in self.blocks)
-
     def splits(self) -> list[Split]:
         """Give the training and held-out cells of every fold of every repeat."""
         splits = []
@@ -254,11 +249,15 @@ def table_sums(
     cell_of = np.ravel_multi_index((*folds, codes), shape)
     key = None if groups is None else groups * n_classes + codes
     order = np.argsort(cell_of, kind="stable") if key is None else np.lexsort((key, cell_of))
+    starts = None
+    if key is not None:  # where the subject or the cell changes
+        changes = np.diff(np.stack([key, cell_of])[:, order], axis=1, prepend=-1) != 0
+        starts = np.flatnonzero(changes.any(axis=0))
     samples = _Samples(
         order if rows is None else rows[order],
         np.searchsorted(cell_of[order], np.arange(np.prod(shape) + 1)),
         None if sample_weight is None else sample_weight[order],
-        None if key is None else _starts(np.stack([key, cell_of])[:, order]),
+        starts,
         None if groups is None or counts is None else counts[groups[order]],
         None if target is None else target[order],
     )
@@ -307,11 +306,6 @@ class _Samples:
         """Add up values (b, n) by cell, shape (b, J)."""
         bounds = zip(self.cell_starts[:-1], self.cell_starts[1:], strict=True)
         return np.stack([values[:, first:last].sum(axis=1) for first, last in bounds], axis=1)
-
-
-def _starts(keys: Indices) -> Indices:
-    """Return where sorted columns differ from those before."""
-    return np.flatnonzero(np.any(np.diff(keys, axis=1, prepend=-1) != 0, axis=0))
 
 
 def _channel_blocks(
@@ -402,10 +396,7 @@ def join_blocks(blocks: Sequence[Block]) -> tuple[Block, ...]:
 
 
 def count_samples(X: Array, columns: Sequence[Indices], groups: Indices, counts: Array) -> None:
-    """Add the samples of a part of a table to the counts (n_groups, n_channels + 2) of its groups.
-
-    Columns count samples that have each channel, all samples, and those that have any channel.
-    """
+    """Add to counts of groups: samples with each channel, all samples, and those with any."""
     observed = np.empty((len(X), len(columns) + 2), dtype=bool)
     for v, own in enumerate(columns):
         observed[:, v] = ~np.isnan(X[:, _as_slice(own)]).any(axis=1)
@@ -415,10 +406,7 @@ def count_samples(X: Array, columns: Sequence[Indices], groups: Indices, counts:
 
 
 def join_sums(parts: Sequence[Sums]) -> Sums:
-    """Add up the sums of tables with the same columns, in common units.
-
-    Cells of the same class and the same folds become one.
-    """
+    """Add up sums of the same columns, in common units; cells of equal class and folds join."""
     keys = np.concatenate([np.vstack([part.classes, part.folds]) for part in parts], axis=1)
     cells, cell_of = np.unique(keys, axis=1, return_inverse=True)
     adding = (cell_of.ravel() == np.arange(cells.shape[1])[:, None]).astype(float)
@@ -454,11 +442,8 @@ def n_repeats(n_values: float) -> int:
 
 
 def name_folds(names: Iterable[object], key: bytes = b"") -> Indices:
-    """Assign subjects to :data:`N_FOLDS` folds by a hash of their names: eight bytes, modulo 4.
-
-    Without a key the hash is SHA-256. With one it is a keyed BLAKE2 hash, which no one without the
-    key can compute from a list of names.
-    """
+    """Assign subjects to :data:`N_FOLDS` folds by a hash of their names: eight bytes, modulo 4."""
+    # What is keyed no one can compute from a list of names without the key.
     digests = [
         hashlib.blake2b(name.encode(), key=key, digest_size=32).digest()
         if key
@@ -469,14 +454,12 @@ def name_folds(names: Iterable[object], key: bytes = b"") -> Indices:
 
 
 def hash_samples(X: Array, columns: Sequence[Indices]) -> NDArray[np.uint64]:
-    """Return a hash of the values of every sample, in any order of features and channels.
-
-    Values count to six digits: rounding must not move a subject. Missing channels do not count.
-    """
+    """Return a hash of every sample's values to six digits, in any order of features."""
     hashes = np.zeros(len(X), dtype=np.uint64)
     for own in columns:
         values = X[:, _as_slice(own)]
-        # The upper half of the bits, rounded: sign, exponent and 20 bits of the fraction.
+        # The upper half of the bits, rounded: sign, exponent and 20 bits of the fraction. Rounding
+        # of the values must not move a subject.
         bits = values.view(np.uint64) + np.uint64(2**31)
         bits >>= np.uint64(32)
         hashes += np.einsum("ij->i", bits) * _observed(values[None])[0]
@@ -504,11 +487,10 @@ _GRAIN = 1e-4
 def value_folds(
     X: Array, columns: Sequence[Indices], n_repeats: int = 1, *, sample_weight: Array | None = None
 ) -> Indices:
-    """Assign samples to :data:`N_FOLDS` folds by their values, where their subjects are not known.
+    """Assign samples to :data:`N_FOLDS` folds by their values, where subjects are not known.
 
-    A sample that is there twice is one of weight two: both are in the same fold. The fold depends
-    neither on the order of samples, features and channels, nor on their units, nor on what a
-    channel holds where it counts as missing.
+    Equal samples share a fold. It depends neither on the order of samples, features and channels,
+    nor on their units, nor on what a channel holds where it counts as missing.
     """
     numbers = np.zeros(len(X))
     for own in columns:
@@ -518,23 +500,19 @@ def value_folds(
             continue
         values = values[observed]
         weights = np.ones(len(values)) if sample_weight is None else sample_weight[observed]
-        mean = weights @ values / weights.sum()
+        total = weights.sum()
+        mean = weights @ values / total
         values -= mean
-        values /= _weighted_scaling(mean, values, weights).unit
+        scale = safe_scale(np.abs(values).max(axis=0))
+        scaled = values if (scale == 1).all() else values / scale
+        # A constant column is off its mean by rounding, everywhere alike.
+        variance = weights @ scaled**2 / total - (weights @ scaled / total) ** 2
+        values /= Scaling.of(mean, scale * np.sqrt(np.maximum(variance, 0.0))).unit
         squares = np.einsum("ij,ij->i", values, values)
         numbers[observed] += values @ np.ones(own.size) + _BEND * squares
     numbers = np.nan_to_num(numbers)
     grains = np.round(np.clip(numbers, -1e12, 1e12) / _GRAIN).astype(np.int64).view(np.uint64)
     return _hash_folds(grains, n_repeats)
-
-
-def _weighted_scaling(mean: Array, centred: Array, weights: Array) -> Scaling:
-    """Return the scaling of complete columns, given about their weighted means."""
-    scale, total = safe_scale(np.abs(centred).max(axis=0)), weights.sum()
-    unit = centred if (scale == 1).all() else centred / scale
-    # A constant column is off its mean by rounding, everywhere alike.
-    variance = weights @ unit**2 / total - (weights @ unit / total) ** 2
-    return Scaling.of(mean, scale * np.sqrt(np.maximum(variance, 0.0)))
 
 
 def _mixed(numbers: NDArray[np.uint64], repeat: int) -> NDArray[np.uint64]:

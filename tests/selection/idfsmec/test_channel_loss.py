@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from idfsmec import IDFSMEC, IDFSMECCV, StabilitySelector, idfs_path
-from idfsmec.selection.idfsmec import ChannelTable
 from idfsmec.solver.solve import clipped_error
 from idfsmec.solver.sums import hash_samples, subject_folds
 
@@ -65,9 +64,8 @@ def test_the_loss_is_that_of_regressions_on_the_subjects_of_other_folds():
         total, count = np.zeros(2), np.zeros(2)
         for repeat, fold in np.ndindex(2, 4):
             test, train = np.flatnonzero(folds[repeat] == fold), folds[repeat] != fold
-            table = ChannelTable.from_samples(
-                X[np.ix_(train, own)], y[train], groups=subjects[train], tol=1e-2
-            )
+            alone = IDFSMEC(tol=1e-2)
+            table = alone.check_table(X[np.ix_(train, own)], y[train], subjects[train])
             fit = table.solve([1.0]).channels
             seen = test[~np.isnan(X[np.ix_(test, own)]).any(axis=1)]
             said = (

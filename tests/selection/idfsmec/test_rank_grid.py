@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from idfsmec import IDFSMEC
 from idfsmec.selection import rank_grid
-from idfsmec.selection.idfsmec import ChannelTable
 from tests.conftest import make_channels
 
 SETTINGS = [
@@ -102,7 +101,7 @@ def test_a_fold_in_which_no_channel_carries_anything_is_refused(incomplete, fold
 
 def test_the_table_solves_and_weighs_what_the_selector_holds(incomplete):
     X, y, channels = incomplete
-    fits = ChannelTable.from_samples(X, y, channels).solve([0.1, 1.0])
+    fits = IDFSMEC(channels).check_table(X, y).solve([0.1, 1.0])
     selector = IDFSMEC(channels, lam=1.0, gamma=1.5).fit(X, y)
     weighing = fits.weigh(1.5, lam=1)
     assert_array_equal(weighing.scores, selector.scores_)

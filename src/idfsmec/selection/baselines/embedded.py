@@ -1,9 +1,7 @@
 """Embedded methods rank by the weights of a model: RFS, FSOR, GRMOR, CD-LSR and group lasso.
 
-All are regressions of the one-hot classes on the features. In RFS whole features vanish and
-outliers weigh little; FSOR and GRMOR are IDFS-MEC with one channel of all features and nothing
-missing, and share its solver; CD-LSR has exactly k features, found by exchanging one at a time; in
-group lasso whole channels vanish.
+All are regressions of the one-hot classes on the features. FSOR and GRMOR are IDFS-MEC with one
+channel of all features and nothing missing, and share its solver.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -21,13 +19,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from idfsmec._validation import Constraints, integer, number
-from idfsmec.selection.base import CompleteSelector, count_features, ranks, regression_data
+from idfsmec.selection.base import CompleteSelector, count_features, ranks
+from idfsmec.solver.scaling import Scaling
 from idfsmec.solver.solve import ChannelFits, Options, solve_channels
 from idfsmec.solver.sums import table_sums
 from idfsmec.table.columns import channel_columns
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 
 # RFS: norms are smoothed by this fraction of the largest row of W, or of Y for the residuals, so
 # that weights stay finite and systems solvable, even where X fits Y exactly.
@@ -39,6 +39,19 @@ _VANISHED, _SHRINKING = 1e-6, 0.95
 _RIDGE, _MIN_ITER, _CALM_ITER = 1e-7, 5, 3
 # Errors below this share of what there is to explain are rounding.
 _EXACT = 1e-9
+
+
+def _regression_data(
+    X: Array, y: Indices, *, center: bool = True, scale: bool = True
+) -> tuple[Array, Array, Mask]:
+    """Centre features and one-hot classes, for regressions of the classes on the features."""
+    scaling, Y = Scaling.learn(X), np.eye(int(y.max()) + 1)[y]
+    constant = scaling.constant
+    if not (center or scale):
+        return X, Y, constant
+    if not scale:
+        scaling = Scaling(scaling.mean, np.where(constant, np.inf, 1.0))
+    return scaling.apply(X), Y - Y.mean(axis=0), constant
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -108,7 +121,7 @@ class RFS(CompleteSelector):
     max_iter: int = 500
 
     def _rank(self, X: Array, y: Indices) -> None:
-        X, Y, constant = regression_data(X, y, center=self.center, scale=self.standardize)
+        X, Y, constant = _regression_data(X, y, center=self.center, scale=self.standardize)
         coef, pull, history = _reweight(X, Y, self.gamma, self.tol, self.max_iter)
         scores = np.linalg.norm(coef, axis=1)
         scores[constant | (scores <= _VANISHED * scores.max())] = 0
@@ -174,10 +187,7 @@ def _reweight(
 
 
 def _solve_weighted(X: Array, Y: Array, gamma: float, q: Array, e: Array) -> Array:
-    """Dual variables V of ridge regression weighted per feature (q) and per sample (e).
-
-    W = diag(q) X'V solves it, with (X diag(q) X' + gamma diag(e)) V = Y.
-    """
+    """V with (X diag(q) X' + gamma diag(e)) V = Y; W = diag(q) X'V is the ridge regression."""
     n_samples, n_features = X.shape
     scaled = X * np.sqrt(q)
     if n_samples <= n_features:
@@ -402,7 +412,7 @@ class CDLSR(CompleteSelector):
     n_jobs: int | None = None
 
     def _rank(self, X: Array, y: Indices) -> None:
-        self._search(_Products.of(X, y))
+        self._search(*_products(X, y))
 
     def rank_grid(
         self,
@@ -420,16 +430,15 @@ class CDLSR(CompleteSelector):
         counts = {"n_features_to_select"}
         if held_out is not None or any(set(setting) != counts for setting in settings):
             return None
-        products, rankings = _Products.of(*self._check_input(X, y)), []
+        products, rankings = _products(*self._check_input(X, y)), []
         for setting in settings:
             self.set_params(**setting)
-            self._search(products)
+            self._search(*products)
             rankings.append(self.ranking_)
         return np.array([rankings])
 
-    def _search(self, products: _Products) -> None:
+    def _search(self, A: Array, B: Array, y2: float, usable: Indices, constant: Mask) -> None:
         """Rank by the best of several starts."""
-        A, B, y2, usable, constant = products
         k = min(count_features(self.n_features_to_select, constant.size), usable.size)
         rng = check_random_state(self.random_state)
         ends = Parallel(n_jobs=self.n_jobs, prefer="threads")(
@@ -452,31 +461,18 @@ class CDLSR(CompleteSelector):
         self._set_order(np.lexsort([-gain, -norms, others, constant]))
 
 
-class _Products(NamedTuple):
-    """Products of standardised features that vary, with each other and with the classes."""
-
-    A: Array
-    B: Array
-    y2: float  # of the centred classes with themselves
-    usable: Indices
-    constant: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, X: Array, y: Indices) -> _Products:
-        Z, Y, constant = regression_data(X, y)
-        usable = np.flatnonzero(~constant)
-        Z = Z[:, usable]
-        return cls(Z.T @ Z, Z.T @ Y, float(np.sum(Y**2)), usable, constant)
+def _products(X: Array, y: Indices) -> tuple[Array, Array, float, Indices, Mask]:
+    """Return Z'Z, Z'Y and the squared norm of Y for standardised features Z that vary."""
+    Z, Y, constant = _regression_data(X, y)
+    usable = np.flatnonzero(~constant)
+    Z = Z[:, usable]
+    return Z.T @ Z, Z.T @ Y, float(np.sum(Y**2)), usable, constant
 
 
 def _descend(
     A: Array, B: Array, y2: float, support: Indices, tol: float, max_iter: int
 ) -> tuple[Indices, Array, float, int]:
-    """Exchange features and refit until nothing changes, or little.
-
-    A is X'X of standardised features, so that its diagonal is constant, B is X'Y and y2 the
-    squared norm of Y. Return features, their rows of W, the squared error and iterations.
-    """
+    """Exchange features and refit; return them, rows of W, the squared error and iterations."""
     rows, error = _refit(A, B, y2, support)
     changes: list[float] = []
     for _ in range(max_iter):
@@ -502,11 +498,7 @@ def _refit(A: Array, B: Array, y2: float, support: Indices) -> tuple[Array, floa
 
 
 def _sweep(A: Array, B: Array, support: Indices, rows: Array) -> Indices:
-    """Move each row V_j of W in turn to the feature where it costs least.
-
-    With R = A[:, S] V - B, row j at feature i has the squared error, up to a constant and a factor
-    of 2, V_j . R_i - |V_j|^2 A[S_j, i].
-    """
+    """Move each row V_j of W in turn to the feature where it costs least."""
     support = support.copy()
     left = A[:, support] @ rows - B
     taken = np.zeros(len(A), dtype=bool)
@@ -514,6 +506,8 @@ def _sweep(A: Array, B: Array, support: Indices, rows: Array) -> Indices:
     for j, row in enumerate(rows):
         old = support[j]
         taken[old] = False
+        # The squared error of row j at each feature, up to a constant and a factor of 2; the
+        # diagonal of A is constant.
         cost = left @ row - (row @ row) * A[old]
         cost[taken] = np.inf
         new = support[j] = int(cost.argmin())
@@ -587,7 +581,7 @@ class GroupLasso(CompleteSelector):
     def _rank(self, X: Array, y: Indices) -> None:
         names = getattr(self, "feature_names_in_", None)
         self.channel_names_, columns = channel_columns(self.channels, X.shape[1], names)
-        Z, Y, constant = regression_data(X, y)
+        Z, Y, constant = _regression_data(X, y)
         A, B, y2 = Z.T @ Z / y.size, Z.T @ Y / y.size, float(np.sum(Y**2)) / y.size
         self._minimise(A, B, y2, columns)
         self.channel_norms_ = _norms(self.coef_, columns)
@@ -620,7 +614,13 @@ class GroupLasso(CompleteSelector):
                 if change.any():
                     gradient += product.T @ change
                     W[own] = rows
-            self.dual_gap_ = self._dual_gap(W, gradient, B, y2, columns, sizes)
+            explained = float(np.vdot(W, B))
+            squared = y2 - explained + float(np.vdot(W, gradient))  # mean square of the residuals
+            primal = 0.5 * squared + self.penalty_ * float(sizes @ _norms(W, columns))
+            largest = float(np.max(_norms(gradient, columns) / sizes))
+            # The dual's value at the residuals, scaled down until they are feasible.
+            scale = min(1.0, self.penalty_ / largest) if largest > 0 else 1.0
+            self.dual_gap_ = primal - (scale * (y2 - explained) - 0.5 * scale**2 * squared)
             if self.dual_gap_ <= self.tol * y2:
                 break
         else:
@@ -631,17 +631,6 @@ class GroupLasso(CompleteSelector):
                 stacklevel=5,
             )
         self.coef_ = W
-
-    def _dual_gap(
-        self, W: Array, gradient: Array, B: Array, y2: float, columns: list[Indices], sizes: Array
-    ) -> float:
-        """Objective less that of the residuals, scaled down until they are feasible."""
-        explained = float(np.vdot(W, B))
-        squared = y2 - explained + float(np.vdot(W, gradient))  # mean square of the residuals
-        primal = 0.5 * squared + self.penalty_ * float(sizes @ _norms(W, columns))
-        largest = float(np.max(_norms(gradient, columns) / sizes))
-        scale = min(1.0, self.penalty_ / largest) if largest > 0 else 1.0
-        return primal - (scale * (y2 - explained) - 0.5 * scale**2 * squared)
 
 
 def _norms(rows: Array, columns: list[Indices]) -> Array:

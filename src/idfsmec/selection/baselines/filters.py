@@ -1,7 +1,6 @@
 """Filters rank by statistics of the data: ReliefF; mRMR, CMIM, MRMSR and RRCT.
 
-ReliefF looks at near neighbours: a good feature differs between those of other classes, not of the
-same. The others are forward searches by what features tell about the classes.
+ReliefF looks at near neighbours; the others are forward searches by what features tell of classes.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from idfsmec._validation import Constraints, StrOptions, integer
-from idfsmec.selection.base import CompleteSelector, constant_features, count_features
+from idfsmec.selection.base import CompleteSelector, count_features
+from idfsmec.solver.scaling import Scaling
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -91,7 +91,7 @@ class ReliefF(CompleteSelector):
     n_jobs: int | None = None
 
     def _rank(self, X: Array, y: Codes) -> None:
-        constant = constant_features(X)
+        constant = Scaling.learn(X).constant
         Z = (X - X.min(axis=0)) / np.where(constant, np.inf, np.ptp(X, axis=0))
         n_rows = max(1, _DISTANCES_PER_CHUNK // y.size)
         sums = Parallel(n_jobs=self.n_jobs, prefer="threads")(
@@ -114,21 +114,17 @@ def _sum_differences(Z: Array, y: Codes, rows: slice, k: int) -> Array:
         # The share of the other class among all samples that are not of the own class.
         factor = np.where(hits, -1.0, size / np.maximum(y.size - np.bincount(y)[y[rows]], 1))
         n_near = np.minimum(k, size - hits)
-        weights = _shares(distance[:, members], n_near)
+        near = distance[:, members]
+        last = np.sort(near, axis=1)[np.arange(n_near.size), np.maximum(n_near, 1) - 1, None]
+        nearer = near < last - _NEIGHBOUR_TIE
+        tied = ~nearer & (near <= last + _NEIGHBOUR_TIE)  # for the last places, which they share
+        left = n_near - nearer.sum(axis=1)
+        weights = nearer + tied * (left / tied.sum(axis=1))[:, None]
         weights *= (factor / np.maximum(n_near, 1))[:, None]
         for own, row in zip(Z[rows], weights, strict=True):
-            (near,) = row.nonzero()
-            total += row[near] @ np.abs(Z[members[near]] - own)
+            (some,) = row.nonzero()
+            total += row[some] @ np.abs(Z[members[some]] - own)
     return total
-
-
-def _shares(distance: Array, n_near: Codes) -> Array:
-    """Share out ``n_near`` places per row to the nearest; ties for the last places share them."""
-    last = np.sort(distance, axis=1)[np.arange(n_near.size), np.maximum(n_near, 1) - 1]
-    nearer = distance < (last - _NEIGHBOUR_TIE)[:, None]
-    tied = ~nearer & (distance <= (last + _NEIGHBOUR_TIE)[:, None])
-    left = n_near - nearer.sum(axis=1)
-    return nearer + tied * (left / tied.sum(axis=1))[:, None]
 
 
 class _ForwardFilter(CompleteSelector):
@@ -140,11 +136,7 @@ class _ForwardFilter(CompleteSelector):
         candidates: NDArray[np.bool_],
         criterion_after: Callable[[int], Array],
     ) -> None:
-        """Choose features one by one, then order the rest by the last criterion.
-
-        The first choice is by relevance, the next by what ``criterion_after`` the feature just
-        chosen gives. Features that are no candidates come last.
-        """
+        """Choose features one by one, then order the rest by the last criterion."""
         self.relevance_, self.criterion_ = relevance, relevance.copy()
         values, left, chosen = relevance, candidates.copy(), []
         for _ in range(min(count_features(self.n_features_to_select, relevance.size), left.sum())):
@@ -163,15 +155,12 @@ class _ForwardFilter(CompleteSelector):
 
 
 def discretize(X: Array, n_bins: int | None = 5, strategy: str = "quantile") -> Codes:
-    """Cut every column into bins that hold equally many samples, or that have equal width.
-
-    A column with no more than ``n_bins`` different values keeps them as they are: its quantiles
-    would coincide and hide rare values. Without ``n_bins`` every value is a bin.
-    """
+    """Cut every column into bins that hold equally many samples, or that have equal width."""
     codes = np.empty(X.shape, dtype=np.intp)
     inner = np.linspace(0, 1, (n_bins or 1) + 1)[1:-1]
     for column, bins in zip(X.T, codes.T, strict=True):
         values = np.unique(column)
+        # Quantiles of few values would coincide and hide rare ones.
         if n_bins is None or (strategy == "quantile" and values.size <= n_bins):
             bins[:] = np.searchsorted(values, column)
         elif strategy == "quantile":
@@ -182,16 +171,13 @@ def discretize(X: Array, n_bins: int | None = 5, strategy: str = "quantile") -> 
 
 
 class DiscreteFeatures:
-    """Entropies in nats of discrete features and classes, both integers from 0.
-
-    ``entropy`` is H(f) of every feature, ``class_entropy`` H(y) and ``relevance`` I(f; y).
-    """
+    """Entropies in nats of features f and classes y, integers from 0: H(f), H(y) and I(f; y)."""
 
     def __init__(self, codes: Codes, y: Codes) -> None:
-        self._y, self._n_bins = y, int(codes.max()) + 1
+        self._codes, self._y, self._n_bins = codes.T, y, int(codes.max()) + 1
         # A number for each value of each feature.
-        self._values = np.ascontiguousarray(codes.T)
-        self._values += self._n_bins * np.arange(codes.shape[1])[:, None]
+        offsets = self._n_bins * np.arange(codes.shape[1])
+        self._values = np.ascontiguousarray((codes + offsets).T)
         counts = np.arange(y.size + 1)
         self._xlogx = counts * np.log(np.maximum(counts, 1))
         self.entropy, with_classes = self._joint_entropies(np.zeros_like(y))
@@ -200,15 +186,12 @@ class DiscreteFeatures:
 
     def shared_with(self, chosen: int) -> Array:
         """Give I(f; s) for all features f and the chosen s."""
-        return self.entropy + self.entropy[chosen] - self._joint_entropies(self._codes(chosen))[0]
+        return self.entropy + self.entropy[chosen] - self._joint_entropies(self._codes[chosen])[0]
 
     def joint_relevance(self, chosen: int) -> Array:
         """Give I(f, s; y) for all features f and the chosen s."""
-        pairs, with_classes = self._joint_entropies(self._codes(chosen))
+        pairs, with_classes = self._joint_entropies(self._codes[chosen])
         return pairs + self.class_entropy - with_classes
-
-    def _codes(self, feature: int) -> Codes:
-        return self._values[feature] - self._n_bins * feature
 
     def _joint_entropies(self, other: Codes) -> tuple[Array, Array]:
         """Give H(f, other) and H(f, other, y) for all features f, from counts of joint values."""
@@ -248,7 +231,7 @@ class _InformationFilter(_ForwardFilter):
             terms.append(self._terms(features, chosen))
             return self._criterion(features, np.array(terms))
 
-        varied = (np.ptp(codes, axis=0) > 0) & ~constant_features(X)
+        varied = (np.ptp(codes, axis=0) > 0) & ~Scaling.learn(X).constant
         self._search(features.relevance, varied, criterion_after)
 
     @abstractmethod
@@ -468,7 +451,7 @@ class RRCT(_ForwardFilter):
             complement = np.sign(given) * np.sign(given - correlation) * _information(given)
             return relevance - np.mean(redundancy, axis=0) + complement
 
-        self._search(relevance, ~constant_features(X), criterion_after)
+        self._search(relevance, ~Scaling.learn(X).constant, criterion_after)
 
     def _check_input(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
         if y is not None and type_of_target(y) == "continuous":
@@ -497,15 +480,12 @@ def _information(correlation: Array) -> Array:
 
 
 def _partial_correlations(correlation: Array, n_samples: int) -> Callable[[int, Array], Array]:
-    """Return partial correlations of all features with y given a growing set of chosen features.
-
-    The function takes the next chosen feature and the correlations of all features with it.
-    """
+    """Return partial correlations of all features with y given more and more chosen features."""
     with_target, feature_left, target_left = correlation, np.ones_like(correlation), 1.0
     n_free, loadings = n_samples - 2, np.empty((0, correlation.size))
 
     def condition_on(chosen: int, with_chosen: Array) -> Array:
-        """Take a Gram-Schmidt step; 0 where undefined or without a degree of freedom."""
+        """Take a Gram-Schmidt step with the correlations of all features with the chosen one."""
         nonlocal with_target, feature_left, target_left, n_free, loadings
         n_free -= 1
         left = feature_left[chosen]
@@ -516,7 +496,7 @@ def _partial_correlations(correlation: Array, n_samples: int) -> Callable[[int, 
             with_target = with_target - loading * target_loading
             feature_left = feature_left - loading**2
             target_left -= target_loading**2
-        if n_free <= 0 or target_left <= _EXPLAINED:
+        if n_free <= 0 or target_left <= _EXPLAINED:  # not defined
             return np.zeros_like(with_target)
         defined = np.where(feature_left > _EXPLAINED, feature_left, np.inf)
         return np.clip(with_target / np.sqrt(defined * target_left), -1.0, 1.0)

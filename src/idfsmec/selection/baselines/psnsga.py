@@ -14,8 +14,9 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state, gen_batches
 
 from idfsmec._validation import Constraints, integer
-from idfsmec.selection.base import CompleteSelector, constant_features
+from idfsmec.selection.base import CompleteSelector
 from idfsmec.selection.baselines.filters import DiscreteFeatures, discretize
+from idfsmec.solver.scaling import Scaling
 
 Array = NDArray[np.float64]
 Masks = NDArray[np.bool_]
@@ -103,7 +104,7 @@ class PSNSGA(CompleteSelector):
 
     def _rank(self, X: Array, y: Indices) -> None:
         rng = check_random_state(self.random_state)
-        constant = constant_features(X)
+        constant = Scaling.learn(X).constant
         scaled = (X - X.min(axis=0)) / np.where(constant, 1, np.ptp(X, axis=0))
         drawn = np.arange(y.size)
         if self.max_samples is not None and y.size > self.max_samples:
@@ -153,10 +154,8 @@ class PSNSGA(CompleteSelector):
 class _SubsetFitness:
     """Three objectives of feature subsets, each to be minimised, remembered once computed.
 
-    Balanced error of the nearest neighbour (Euclidean) over fixed folds; share of features in the
-    subset; 1 / (1 + exp(-5 (within - between))), the mean distance to the farthest sample of the
-    same class against that to the nearest of another, Manhattan per feature. The empty subset has
-    (1, 1, 1).
+    Balanced error of the nearest neighbour over fixed folds; share of features in the subset; mean
+    distance to the farthest sample of the same class against that to the nearest of another.
     """
 
     def __init__(self, X: Array, y: Indices, folds: Indices, n_jobs: int | None) -> None:

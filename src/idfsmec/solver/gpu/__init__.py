@@ -173,11 +173,7 @@ def solve_on_gpu(
 def _begin(
     A: Array, P: Array, y2: Array, which: Indices, weights: Array, like: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """Problems in units of y2 and their start, on the device; labels are one-hot and centred.
-
-    Returns A, P, R, the largest eigenvalues of A, the bound of the curvature in theta, theta, W
-    and scalars: U, momentum, ease, residual, whether Newton's method may end it.
-    """
+    """Problems in units of y2 and their start, on the device; labels are one-hot and centred."""
     import torch
 
     moments, labels, unit = (torch.as_tensor(part, **like) for part in (A, P, y2))
@@ -193,6 +189,7 @@ def _begin(
     trace = 2.0 * torch.diagonal(A_all, dim1=1, dim2=2).amax(1)
     theta = torch.full((which.size, A.shape[1]), 1.0 / A.shape[1], **like)
     W = start[index].contiguous()
+    # U, momentum, ease, residual, whether Newton's method may end it.
     scalars = torch.ones((which.size, 5), **like)
     weighted = theta[:, None, :] * W
     fit = (weighted * (weighted @ A_all - 2.0 * P_all)).sum((1, 2))
@@ -237,7 +234,7 @@ def _start(A: Any, P: Any) -> Any:
 def _state(problems: ChannelProblems, host: list[Any], left: Indices) -> State:
     """Where the kernels left some problems."""
     theta, W, theta_before, W_before, support, scalars = (part[left] for part in host)
-    state = State.begin(problems, theta, W)
+    state = State(problems, theta, W)
     state.theta_before, state.W_before = theta_before, W_before
     state.R_theta_before = redundancy_product(problems, theta_before)
     state.support = support > 0

@@ -87,10 +87,7 @@ def residual_of(theta, by_theta, squares, redundancy, counted):
 
 @jit
 def conditions(A, R, p0, p1, theta, w0, w1, counted):
-    """Misfits, gradient by theta, tangents, multipliers, U, and the residual.
-
-    The residual of theta is over the features that are ``counted``.
-    """
+    """Misfits, gradient by theta, tangents, multipliers, U, and the residual of what counts."""
     x0, x1 = theta * w0, theta * w1
     m0, m1 = times(A, x0) - p0, times(A, x1) - p1
     R_theta = times(R, theta)
@@ -154,10 +151,7 @@ def iterate(
     n_steps,
     D: tl.constexpr,
 ):
-    """First-order steps of one problem, and a look at its conditions.
-
-    Scalars of a problem: U, momentum, ease, residual, whether Newton's method may end it.
-    """
+    """First-order steps of one problem, and a look at its conditions."""
     problem = tl.load(active + tl.program_id(0)).to(tl.int64)
     feature = tl.arange(0, D)
     valid = feature < d
