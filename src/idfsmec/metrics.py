@@ -56,10 +56,10 @@ def score_decisions(
         "accuracy": lambda: float((y == by_sample).mean()),
         "balanced_accuracy": lambda: balanced_accuracy(y, by_sample),
         "f1": lambda: _mean_f1(y, by_sample),
-        "roc_auc": lambda: _mean_auc(decisions, y),
+        "roc_auc": lambda: mean_auc(decisions, y),
         "subject_accuracy": lambda: float(np.equal(*by_majority).mean()),
         "subject_balanced_accuracy": lambda: balanced_accuracy(*by_majority),
-        "subject_roc_auc": lambda: _mean_auc(*by_mean),
+        "subject_roc_auc": lambda: mean_auc(*by_mean),
         "subject_neg_log_loss": lambda: -float(_log_loss(*by_mean, slope=slope)),
     }
     return {name: compute[name]() for name in wanted}
@@ -125,7 +125,8 @@ def _log_loss(decisions: Floats, y: Codes, *, slope: float) -> Floats:
     return np.mean([losses[..., y == k].mean(axis=-1) for k in np.unique(y)], axis=0)
 
 
-def _mean_auc(decisions: Floats, y: Codes) -> float:
+def mean_auc(decisions: Floats, y: Codes) -> float:
+    """Return the AUC of decisions of shape (n, n_classes), the mean over the classes."""
     n_classes = decisions.shape[1]
     if n_classes == 2:
         return auc(decisions[:, 1] - decisions[:, 0], y == 1)
@@ -194,7 +195,7 @@ def auc_difference(decisions: Floats, others: Floats, y: Codes) -> tuple[float, 
     drawn = draw_within_classes(y, n_resamples, np.random.default_rng(0))
     differences = weighted_aucs(decisions, y, drawn) - weighted_aucs(others, y, drawn)
     low, high = np.quantile(differences, [0.025, 0.975])
-    return _mean_auc(decisions, y) - _mean_auc(others, y), float(low), float(high)
+    return mean_auc(decisions, y) - mean_auc(others, y), float(low), float(high)
 
 
 def draw_within_classes(y: Codes, n_resamples: int, rng: np.random.Generator) -> Floats:

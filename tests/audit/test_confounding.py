@@ -7,6 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from idfsmec.audit.confounding import (
     Subjects,
+    Variables,
     among_matched,
     auc_in_strata,
     boosting_decisions,
@@ -15,7 +16,6 @@ from idfsmec.audit.confounding import (
     propensity,
     residuals,
 )
-from idfsmec.audit.variables import Variables
 
 Y = np.arange(30) % 2
 FOLDS = np.arange(30) // 2 % 5

@@ -1,13 +1,9 @@
-"""Run an audit: its parts as tasks, in memory for one table or into a folder of results.
-
-The parts about leaks: sample-wise folds, features selected before splitting, and permuted labels
-go the same way as the honest score; subjects under two names and rows that come twice put one
-brain on both sides.
-"""
+"""Run an audit: its parts as tasks, in memory for one table or into a folder of results."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +14,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from idfsmec._parallel import count_jobs
 from idfsmec.audit import confounding
-from idfsmec.audit.variables import Variables, encode_variables
+from idfsmec.audit.confounding import Variables, encode_variables
 from idfsmec.audit.verdict import Audit, audits_of, find_suspects, put_together
 from idfsmec.errors import InputError
 from idfsmec.evaluation.protocol import Fold, Folds, make_folds, most_splits
@@ -124,10 +120,10 @@ def audit(
         raise InputError(f"there is no part {unknown[0]!r}; choose from {', '.join(PARTS)}")
     _check(table, n_splits, folds)
     wanted = PARTS if parts is None else tuple(dict.fromkeys(["recording", *parts]))
+    arrays, variables, by_part = table_arrays({"table": table}), encode_variables(table, also), {}
     how: dict[str, Any] = {"n_splits": n_splits, "folds": folds, "seed": seed}
-    tasks, arrays = _plan("table", table, encode_variables(table, also), wanted, **how)
-    by_part, given = {}, {"table": arrays}
-    for task, result in compute_tasks(AUDIT, tasks, given, count_jobs(n_jobs), progress):
+    tasks = _plan(arrays["table"], variables, wanted, **how)
+    for task, result in compute_tasks(AUDIT, tasks, arrays, count_jobs(n_jobs), progress):
         part = task.coordinates["part"]
         if result.error is not None:
             raise RuntimeError(f"the part {part} of the audit failed: {result.error}")
@@ -178,12 +174,9 @@ def add_audit(
         n_splits = n_splits or int(run.get("n_splits", N_SPLITS))
         folds = folds or ("site" if run.get("folds") == "site" else "subject")
         how: dict[str, Any] = {"n_splits": n_splits, "folds": folds, "seed": seed}
-        planned = {
-            name: _plan(name, table, variables[name], PARTS, **how)
-            for name, table in named.items()
-        }
-        arrays = {name: table for name, (_, table) in planned.items()}
-        tasks = [task for tasks, _ in planned.values() for task in tasks]
+        arrays = table_arrays(named)
+        planned = (_plan(arrays[name], variables[name], PARTS, **how) for name in named)
+        tasks = list(itertools.chain.from_iterable(planned))
         do_tasks(store, AUDIT, tasks, arrays, n_processes, progress, keep=True)
     results = Results.read(out)
     audits = {name: audit.as_dict() for name, audit in audits_of(results).items()}
@@ -204,28 +197,26 @@ def _check(table: FeatureTable, n_splits: int, folds: Folds) -> None:
 
 
 def _plan(
-    name: str, table: FeatureTable, variables: Variables, parts: Sequence[str], **how: Any
-) -> tuple[list[Task], TableArrays]:
+    table: TableArrays, variables: Variables, parts: Sequence[str], **how: Any
+) -> Iterator[Task]:
     """List the tasks; the longest first, so that none waits for it."""
-    scored, arrays = method_or_ours(None), table_arrays({name: table})[name]
+    scored = method_or_ours(None)
     decided_by = {"kind": "audit 2", "described": scored.describe(), **how}
     decided_by["variables"] = variables.digest
     if how["folds"] == "site":
         del decided_by["n_splits"]  # their number is that of the sites
-    how |= {"method": scored.resolve(), "variables": variables}
-    tasks = []
+    method = scored.resolve()
     for part in sorted(parts, key=lambda part: part != "shuffled"):
-        compute = partial(_compute_part, part=part, **how)
         where = {"part": part}
-        tasks.append(make_task(arrays, how["method"], compute, where, **where, **decided_by))
-    return tasks, arrays
+        compute = partial(_compute_part, part=part, method=method, variables=variables, **how)
+        yield make_task(table, method, compute, where, **where, **decided_by)
 
 
 def _compute_part(table: TableArrays, *, part: str, **how: Any) -> TaskResult:
     try:
         parts = _Parts(table, **how)
         if not parts.splits and part not in ("recording", "names"):
-            return TaskResult()  # nobody can be held out
+            return TaskResult()  # no subject can be held out
         return TaskResult(found=getattr(parts, part)())
     except UNFIT as error:  # data that cannot be ranked
         return TaskResult(found={"reason": str(error)})

@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from idfsmec.audit.confounding import FEWEST, among_matched, auc_in_strata, auc_of_subjects
-from idfsmec.audit.variables import kind_of, say_variable
+from idfsmec.audit.confounding import (
+    FEWEST,
+    among_matched,
+    auc_in_strata,
+    auc_of_subjects,
+    kind_of,
+    say_variable,
+)
 from idfsmec.errors import InputError, listing
 from idfsmec.evaluation.results import write_json
 from idfsmec.evaluation.run import table_digest
