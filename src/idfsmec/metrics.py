@@ -38,12 +38,10 @@ def score_decisions(
 ) -> Scores:
     """Score decision values, of shape (n_samples, n_classes), in the ways that are ``wanted``.
 
-    The class with the highest value is predicted; of equals, the first. ``y`` and ``subjects``
-    are codes; ``slope`` makes log odds of decisions: 2 for a linear SVM, 1 for what gives log odds
-    itself. Balanced accuracy is the mean recall over the classes that occur, F1 and AUC are means
-    over classes. Subjects are scored by the majority of their samples (accuracies) or by the mean
-    of their decisions (AUC and log loss, in which classes count alike). Higher is better, NaN
-    where a score is undefined.
+    The class with the highest value is predicted; of equals, the first. ``slope`` makes log odds
+    of decisions: 2 for a linear SVM, 1 for what gives log odds itself. Subjects are scored by the
+    majority of their samples (accuracies) or by the mean of their decisions (AUC and log loss, in
+    which classes count alike). Higher is better, NaN where a score is undefined.
     """
     by_sample = decisions.argmax(axis=1)
     by_majority: Any = None
@@ -158,12 +156,10 @@ def auc_from_ranks(ranks: Floats, member: Floats) -> Floats:
 def auc_interval(
     value: float, n_positive: int, n_negative: int, n_looks: int = 1
 ) -> tuple[float, float]:
-    """Return a 95 % confidence interval of an AUC, by Newcombe's fifth method.
+    """Return a 95 % CI of an AUC, by Newcombe's fifth method (Stat. Med. 25, 559-573, 2006).
 
-    It inverts a score test with the variance of Hanley and McNeil, so that an AUC of 1 among few
-    subjects has an interval of some length, where resampling gives none. Where the best of
-    several AUCs is picked, ``n_looks`` says of how many: the interval then holds for whichever it
-    is (Bonferroni). Newcombe, Statistics in Medicine 25, 559-573, 2006.
+    An AUC of 1 among few subjects has an interval of some length, where resampling gives none.
+    For the best of ``n_looks`` AUCs it holds for whichever that is (Bonferroni).
     """
     if not (np.isfinite(value) and n_positive and n_negative):
         return float("nan"), float("nan")
@@ -244,10 +240,9 @@ class MeanInterval:
 def corrected_interval(values: ArrayLike, n_train: float, n_test: float) -> MeanInterval:
     """Return the mean over folds and repeats, with a 95 % CI that knows the folds overlap.
 
-    Training sets of different folds share samples, so the plain variance of the mean is far too
-    small. Nadeau and Bengio (Machine Learning 52, 2003) replace ``1 / J`` by ``1 / J + n_test /
-    n_train``; for repeated k-fold cross-validation that is ``1 / (k r) + 1 / (k - 1)`` (Bouckaert
-    and Frank, PAKDD 2004). To compare two methods, give their differences fold by fold.
+    Training sets share samples, so Nadeau and Bengio (Machine Learning 52, 2003) replace ``1 / J``
+    in the variance of the mean by ``1 / J + n_test / n_train``. To compare two methods, give their
+    differences fold by fold.
     """
     scores = np.asarray(values, dtype=float)
     if scores.ndim != 1 or scores.size == 0 or not np.isfinite(scores).all():
@@ -287,14 +282,6 @@ def diagnostic_scores(
     Predictive values are those at the given prevalence. They follow from likelihood ratios, whose
     CIs follow from Wilson's of both shares (MOVER-R: Newcombe, Statistical Methods in Medical
     Research 25, 1774-1791, 2016). What needs a class that is not there is left out.
-
-    Examples
-    --------
-    >>> ill, flagged = np.arange(40) < 20, np.arange(40) % 4 < 3
-    >>> flagged[20:] = ~flagged[20:]
-    >>> scores = diagnostic_scores(ill, flagged, prevalence=0.1)
-    >>> {name: round(score["mean"], 2) for name, score in scores.items()}
-    {'sensitivity': 0.75, 'specificity': 0.75, 'PPV': 0.25, 'NPV': 0.96}
     """
     n_ill, n_well = int(positive.sum()), int((~positive).sum())
     hits, alarms = int(flagged[positive].sum()), int(flagged[~positive].sum())
@@ -370,11 +357,10 @@ CONFOUNDED = 0.25
 
 
 def site_confounding(counts: ArrayLike) -> float:
-    """Return how much of the difference between classes lies between sites, from 0 to 1.
+    """Return the share of the labels' variance that sites explain, Goodman and Kruskal's tau.
 
-    It is the share of the labels' variance that sites explain (for two classes R squared, for
-    more Goodman and Kruskal's tau). Taking out the sites' means takes out as much of what the
-    classes differ by. ``counts`` is of shape (n_sites, n_classes).
+    Taking out the sites' means takes out as much of what the classes differ by. ``counts`` is of
+    shape (n_sites, n_classes).
     """
     table = np.asarray(counts, dtype=np.float64)
     table = table[table.sum(axis=1) > 0]

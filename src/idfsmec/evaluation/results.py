@@ -182,15 +182,17 @@ class Results:
         return chosen.pivot_table(index=index, columns="rate", values=metric, sort=False)
 
 
-def _of_method(rows: pd.DataFrame, table: str, method: str) -> pd.DataFrame:
-    """Rows of a method on a table in the main experiment."""
-    wanted = {"experiment": "accuracy", "table": table, "method": method}
+def of_method(
+    rows: pd.DataFrame, table: str, method: str, experiment: str = "accuracy"
+) -> pd.DataFrame:
+    """Rows of a method on a table in an experiment."""
+    wanted = {"experiment": experiment, "table": table, "method": method}
     return rows[np.logical_and.reduce([rows[key] == value for key, value in wanted.items()])]
 
 
 def picked_setting(scores: pd.DataFrame, table: str, method: str) -> dict[str, Any]:
     """Return the selector's setting that tuning picked most often; empty if nothing was tuned."""
-    rows = _of_method(scores, table, method)
+    rows = of_method(scores, table, method)
     picked = rows.loc[rows["chosen"].astype(bool), "params"]
     setting = json.loads(picked.mode().iloc[0]) if len(picked) else {}
     setting.pop("C", None)
@@ -266,7 +268,7 @@ def _ranking(ranked: dict[str, Planned], selections: pd.DataFrame) -> pd.DataFra
             continue
         columns, method = done.table.columns, done.task["method"]
         channels, features = zip(*map(split_column, columns), strict=True)
-        share = _selected_share(columns, _of_method(selections, name, method))
+        share = _selected_share(columns, of_method(selections, name, method))
         frame = pd.DataFrame(ranking).assign(
             table=name, channel=channels, feature=features, fold_frequency=share, method=method
         )

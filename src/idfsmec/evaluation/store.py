@@ -75,21 +75,12 @@ class Planned:
 
 
 class Store:
-    """Results of tasks in a file that survives interruptions of a run.
+    """Results of tasks in ``store.sqlite`` of a folder, which survives interruptions of a run.
 
-    A task is either in ``done`` with all its rows or it is not; what a killed process had in
-    hand is simply not there. Failures are kept apart and never count as done.
-
-    Parameters
-    ----------
-    folder : path
-        Where ``store.sqlite`` lies or will lie.
-    read_only : bool
-        Readers may look while another process writes. There is one writer: a second one is
-        refused, by a lock that ends with the process that holds it, however it ends.
-    overwrite : bool
-        Whether rows that were damaged after they were written are removed, to be computed again.
-        Otherwise the store is refused.
+    A task is either in ``done`` with all its rows or it is not. Readers may look while another
+    process writes. There is one writer: a second one is refused, by a lock that ends with the
+    process that holds it, however it ends. With ``overwrite``, rows that were damaged after they
+    were written are removed, to be computed again; otherwise the store is refused.
     """
 
     def __init__(
@@ -196,11 +187,11 @@ class Store:
     def add_tables(self, tables: Collection[StoredTable], *, overwrite: bool = False) -> None:
         """Keep what the tables of a run are.
 
-        A table goes by its digest: another one under a name that is known would give old results
-        its own column names. It is refused, or takes the place of the old one with all its plans.
+        Another table under a known name would give old results its own column names: it is
+        refused, or with ``overwrite`` replaces the old one and its plans.
         """
-        known = {name: table.digest for name, table in self.tables().items()}
-        changed = [one.name for one in tables if known.get(one.name, one.digest) != one.digest]
+        known = self.tables()
+        changed = [t.name for t in tables if t.digest != known.get(t.name, t).digest]
         if changed and not overwrite:
             raise InputError(
                 f"{self.path.parent} holds results of another table named {changed[0]!r}, with "
@@ -211,9 +202,9 @@ class Store:
         with self._transaction():
             for name in changed:
                 self._db.execute("DELETE FROM plan WHERE table_name = ?", [name])
-            for one in tables:
-                parts = (_pack(part) for part in (one.columns, one.about, one.chance))
-                self._insert("tables", one.name, one.digest, *parts)
+            for table in tables:
+                parts = map(_pack, (table.columns, table.about, table.chance))
+                self._insert("tables", table.name, table.digest, *parts)
 
     def tables(self) -> dict[str, StoredTable]:
         """All tables by name."""

@@ -1,21 +1,15 @@
 """How few electrodes, how many participants: AUC per subject against either number.
 
-Tables are taken as they were recorded, folds are by subject or by site.
-
-Electrodes: each training fold orders them by IDFS-MEC's channel weights. The table is cut down to
-the first 1, 2, 3, ... of them before anything is imputed, as a cap with so few electrodes would
-record it, and all their features go through the pipeline of a method. Random sets and the
-electrodes of headsets are scored on the same folds.
-
-Participants: subsets of the training subjects are drawn without replacement and in proportion to
-the classes; smaller subsets are part of larger ones. A method is tuned by inner folds of a subset
-and scored on the subjects held out, who are the same for all sizes.
+Each training fold orders electrodes by IDFS-MEC's channel weights. The table is cut down to the
+first 1, 2, 3, ... of them before anything is imputed, as a cap with so few electrodes would record
+it. Subsets of the training subjects are drawn in proportion to the classes, smaller ones as part
+of larger ones; the subjects held out are the same for all sizes.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -27,7 +21,7 @@ import pandas as pd
 from idfsmec._validation import derive_seed
 from idfsmec.errors import InputError
 from idfsmec.evaluation.protocol import Protocol, protocol_from, split_table
-from idfsmec.evaluation.results import Results
+from idfsmec.evaluation.results import Results, of_method
 from idfsmec.evaluation.run import Tables, method_or_ours, run_experiment
 from idfsmec.evaluation.store import TaskResult
 from idfsmec.evaluation.tasks import (
@@ -117,22 +111,15 @@ def electrodes(
         raise InputError(f"margin is {margin}; give an AUC from above 0 to below 0.5")
     methods = with_parts([METHODS.find("all features")], imputer, classifier)
     methods.append(method_or_ours(None))
-    plan = partial(_plan_electrodes, counts=counts)
-    return _run(ELECTRODES, tables, out, methods, protocol, plan, also={"margin": margin}, **how)
+    planned = _as_recorded(protocol)
+    how |= {"plan": partial(_plan_electrodes, counts=counts), "also": {"margin": margin}}
+    return run_experiment(ELECTRODES, tables, out, methods, planned, **how)
 
 
-def _run(
-    experiment: str,
-    tables: Tables,
-    out: str | Path,
-    methods: Sequence[Method],
-    protocol: Protocol | Mapping[str, Any] | None,
-    plan: Callable[..., Iterable[Task]],
-    **how: Any,
-) -> Results:
-    """Run an experiment on tables without simulated missing channels."""
+def _as_recorded(protocol: Protocol | Mapping[str, Any] | None) -> Protocol:
+    """Return a protocol for tables as they were recorded, without simulated missing channels."""
     planned = protocol_from(protocol, Protocol())
-    planned = planned.with_changes(
+    return planned.with_changes(
         folds="site" if planned.folds == "site" else "subject",
         missing_in="everywhere",
         tuning="nested",
@@ -140,7 +127,6 @@ def _run(
         patterns=("random",),
         metric="subject_roc_auc",
     )
-    return run_experiment(experiment, tables, out, methods, planned, plan=plan, **how)
 
 
 def _plan_electrodes(
@@ -293,9 +279,7 @@ def electrode_curve(results: Results, table: str | None = None) -> ElectrodeCurv
     fewer = own.loc[own.index < every, "loss_high"].sort_index(ascending=False)
     passed = fewer.index[(fewer <= margin).cummin()]
     smallest = int(passed[-1]) if passed.size else None
-    picks = results.selections
-    picks = picks[(picks["experiment"] == ELECTRODES) & (picks["table"] == rows["table"].iloc[0])]
-    picks = picks[picks["method"] == ours]
+    picks = of_method(results.selections, rows["table"].iloc[0], ours, ELECTRODES)
     chosen = _count_chosen(picks["ranking"], own.index)
     return ElectrodeCurve(curve, chosen, margin, smallest, _answer(own, margin, smallest))
 
@@ -409,8 +393,8 @@ def participants(
     [16, 32]
     """
     methods = with_parts([method_or_ours(method)], imputer, classifier)
-    plan = partial(_plan_participants, sizes=sizes)
-    return _run(PARTICIPANTS, tables, out, methods, protocol, plan, **how)
+    how["plan"] = partial(_plan_participants, sizes=sizes)
+    return run_experiment(PARTICIPANTS, tables, out, methods, _as_recorded(protocol), **how)
 
 
 def _plan_participants(

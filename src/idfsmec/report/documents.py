@@ -128,7 +128,7 @@ def describe_audit(audit: Audit) -> dict[str, Any]:
         "level": audit.level,
         "open": audit.level in {"red", "amber"},
         "title": verdict.TITLES[audit.level],
-        "verdict": verdict.say_verdict(audit),
+        "verdict": " ".join(verdict.say_verdict(audit)),
         "subjects": verdict.count_classes(audit.n_subjects, audit),
         "folds": verdict.say_folds(audit),
         "tiles": [
