@@ -1,13 +1,13 @@
 """Tests of acquisition variables, and the EEG without them, against brute force and peers."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from idfsmec.audit.confounding import (
     Subjects,
-    Variables,
     among_matched,
     auc_in_strata,
     boosting_decisions,
@@ -22,9 +22,9 @@ FOLDS = np.arange(30) // 2 % 5
 
 
 def variables(values):
-    n = values.shape[1]
-    names = tuple(f"v{i}" for i in range(n))
-    return Variables(names, values, np.arange(n), ("",) * n)
+    names = [(f"v{i}", "") for i in range(values.shape[1])]
+    columns = pd.MultiIndex.from_tuples(names, names=["variable", "level"])
+    return pd.DataFrame(values, columns=columns)
 
 
 def subjects(y=Y):

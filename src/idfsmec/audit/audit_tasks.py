@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.metrics.pairwise import euclidean_distances
 
 from idfsmec._parallel import count_jobs
 from idfsmec.audit import confounding
-from idfsmec.audit.confounding import Variables, encode_variables
+from idfsmec.audit.confounding import encode_variables
 from idfsmec.audit.verdict import Audit, audits_of, find_suspects, put_together
 from idfsmec.errors import InputError
 from idfsmec.evaluation.protocol import Fold, Folds, make_folds, most_splits
@@ -120,9 +122,9 @@ def audit(
         raise InputError(f"there is no part {unknown[0]!r}; choose from {', '.join(PARTS)}")
     _check(table, n_splits, folds)
     wanted = PARTS if parts is None else tuple(dict.fromkeys(["recording", *parts]))
-    arrays, variables, by_part = table_arrays({"table": table}), encode_variables(table, also), {}
+    arrays, encoded, by_part = table_arrays({"table": table}), encode_variables(table, also), {}
     how: dict[str, Any] = {"n_splits": n_splits, "folds": folds, "seed": seed}
-    tasks = _plan(arrays["table"], variables, wanted, **how)
+    tasks = _plan(arrays["table"], *encoded, wanted, **how)
     for task, result in compute_tasks(AUDIT, tasks, arrays, count_jobs(n_jobs), progress):
         part = task.coordinates["part"]
         if result.error is not None:
@@ -168,14 +170,14 @@ def add_audit(
     named, n_processes = name_tables(tables), count_jobs(n_jobs)
     for table in named.values():  # before anything is written
         _check(table, n_splits or N_SPLITS, folds or "subject")
-    variables = {name: encode_variables(table, also) for name, table in named.items()}
+    encoded = {name: encode_variables(table, also) for name, table in named.items()}
     with opened(out, AUDIT, named, overwrite) as store:
         run = (store.get_meta("protocols") or {}).get("accuracy", {})
         n_splits = n_splits or int(run.get("n_splits", N_SPLITS))
         folds = folds or ("site" if run.get("folds") == "site" else "subject")
         how: dict[str, Any] = {"n_splits": n_splits, "folds": folds, "seed": seed}
         arrays = table_arrays(named)
-        planned = (_plan(arrays[name], variables[name], PARTS, **how) for name in named)
+        planned = (_plan(arrays[name], *encoded[name], PARTS, **how) for name in named)
         tasks = list(itertools.chain.from_iterable(planned))
         do_tasks(store, AUDIT, tasks, arrays, n_processes, progress, keep=True)
     results = Results.read(out)
@@ -197,18 +199,27 @@ def _check(table: FeatureTable, n_splits: int, folds: Folds) -> None:
 
 
 def _plan(
-    table: TableArrays, variables: Variables, parts: Sequence[str], **how: Any
+    table: TableArrays,
+    variables: pd.DataFrame,
+    about: dict[str, Any],
+    parts: Sequence[str],
+    **how: Any,
 ) -> Iterator[Task]:
     """List the tasks; the longest first, so that none waits for it."""
     scored = method_or_ours(None)
     decided_by = {"kind": "audit 2", "described": scored.describe(), **how}
-    decided_by["variables"] = variables.digest
+    of_columns, names = pd.factorize(variables.columns.get_level_values("variable"))
+    levels = variables.columns.get_level_values("level")
+    named = "\x1f".join([*names, *levels, str(about["described"])])
+    raw = np.ascontiguousarray(variables).tobytes() + of_columns.tobytes()
+    decided_by["variables"] = hashlib.sha256(named.encode() + raw).hexdigest()
     if how["folds"] == "site":
         del decided_by["n_splits"]  # their number is that of the sites
     method = scored.resolve()
+    how |= {"method": method, "variables": variables, "about": about}
     for part in sorted(parts, key=lambda part: part != "shuffled"):
         where = {"part": part}
-        compute = partial(_compute_part, part=part, method=method, variables=variables, **how)
+        compute = partial(_compute_part, part=part, **how)
         yield make_task(table, method, compute, where, **where, **decided_by)
 
 
@@ -228,7 +239,8 @@ class _Parts:
 
     table: TableArrays
     method: Method
-    variables: Variables
+    variables: pd.DataFrame
+    about: dict[str, Any]
     n_splits: int
     folds: Folds
     seed: int
@@ -253,9 +265,8 @@ class _Parts:
         variables, subjects, together = self.variables, self.subjects, {}
         alone = confounding.judge_alone(variables, subjects, seed=self.seed)
         if self.splits and alone:
-            together = confounding.judge_together(
-                variables.values, subjects, self.fold_of, seed=self.seed
-            )
+            given = variables.to_numpy(), subjects, self.fold_of
+            together = confounding.judge_together(*given, seed=self.seed)
         tests = [test for test in (*alone, together) if test]
         for test, p in zip(tests, holm([test["p"] for test in tests]).tolist(), strict=True):
             test["p_holm"] = p
@@ -266,9 +277,9 @@ class _Parts:
         variables, subjects, tests = self.variables, self.subjects, self.tests()
         y, n_classes = subjects.y, subjects.n_classes
         if tests["together"]:
-            boosted = confounding.boosting_decisions(variables.values, y, self.fold_of, n_classes)
-            tests["together"]["boosting"] = boosted.tolist()
-        suspects = variables.columns_of(find_suspects(tests))
+            given = variables.to_numpy(), y, self.fold_of, n_classes
+            tests["together"]["boosting"] = confounding.boosting_decisions(*given).tolist()
+        suspects = variables[find_suspects(tests)].to_numpy()
         return tests | {
             "propensity": confounding.propensity(suspects, y, n_classes).tolist(),
             "leader": confounding.leading_decisions(variables, subjects, tests["alone"]),
@@ -276,10 +287,7 @@ class _Parts:
             "classes": [str(name) for name in self.table.classes],
             "n_splits": len(self.splits),
             "folds": self.folds,
-            "described": variables.described,
-            "unused": list(variables.unused),
-            "strata": {name: list(levels) for name, levels in variables.strata.items()},
-            "headers": dict(variables.headers),
+            **self.about,
         }
 
     def eeg(self) -> dict[str, Any]:
@@ -292,7 +300,7 @@ class _Parts:
         """Score the EEG after regressing out the variables associated with the diagnosis."""
         if not (names := find_suspects(self.tests())):
             return {}
-        nuisance = self.variables.columns_of(names)
+        nuisance = self.variables[names].to_numpy()
         decisions = self._decide(self.table, self.splits, nuisance=nuisance)
         return {"decisions": self.subjects.mean(decisions).tolist(), "variables": names}
 

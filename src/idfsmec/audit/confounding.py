@@ -7,9 +7,8 @@ together by a logistic regression with subjects held out; labels are permuted.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -104,38 +103,6 @@ _RIDGE, _STEPS = 1.0, 12
 _FAR = 6.0
 
 
-@dataclass(frozen=True)
-class Variables:
-    """Acquisition variables as numbers, ``values`` of shape (n_subjects, n_columns).
-
-    A variable has one column, or one per level of a text (``variable_of``, ``levels``); a value
-    that is not known is the median, and has a column that says so. ``described``: whether the
-    table has acquisition facts; ``unused``: columns that were not tested; ``strata``: the level of
-    each subject by variable; ``headers``: numbers of subjects whose header contradicts the study.
-    """
-
-    names: tuple[str, ...]
-    values: Floats = field(repr=False)
-    variable_of: Codes = field(repr=False)
-    levels: tuple[str, ...] = field(repr=False)
-    described: bool = True
-    unused: tuple[str, ...] = ()
-    strata: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False)
-    headers: Mapping[str, int] = field(default_factory=dict, repr=False)
-
-    @property
-    def digest(self) -> str:
-        """Hash of all that can influence a result."""
-        named = "\x1f".join([*self.names, *self.levels, str(self.described)])
-        raw = np.ascontiguousarray(self.values).tobytes() + self.variable_of.tobytes()
-        return hashlib.sha256(named.encode() + raw).hexdigest()
-
-    def columns_of(self, names: Iterable[str]) -> Floats:
-        """Return the columns of some variables."""
-        codes = [self.names.index(name) for name in names]
-        return self.values[:, np.isin(self.variable_of, codes)]
-
-
 def recording_variables(table: FeatureTable, also: Sequence[str] = ()) -> pd.DataFrame:
     """Collect the acquisition variables of each subject.
 
@@ -225,23 +192,31 @@ def read_columns(path: str | PathLike[str]) -> FeatureTable:
     )
 
 
-def encode_variables(table: FeatureTable, also: Sequence[str] = ()) -> Variables:
-    """Return the variables of a table as numbers, without those that are equal for all."""
+def encode_variables(
+    table: FeatureTable, also: Sequence[str] = ()
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Return the variables of a table as numbers, a row per subject, and what else is known.
+
+    Columns are (variable, level), one for each level of a text; those that are equal for all are
+    left out. A value that is not known is the median, and has a column that says so. ``described``
+    says whether the table has acquisition facts, ``unused`` which columns are not tested;
+    ``strata`` has the level of each subject by variable, ``headers`` how many subjects have a
+    header that contradicts the study.
+    """
     frame = recording_variables(table, also)
-    encoded = {str(name): _encode(str(name), frame[name]) for name in frame}
-    encoded = {name: columns for name, columns in encoded.items() if columns}
-    values = [column for columns in encoded.values() for column in columns.values()]
+    columns = {
+        (str(name), level): column
+        for name in frame
+        for level, column in _encode(str(name), frame[name]).items()
+    }
+    names = pd.MultiIndex.from_tuples(columns, names=["variable", "level"])
     beside = [] if table.rows is None else [str(name) for name in table.rows.columns]
-    return Variables(
-        tuple(encoded),
-        np.column_stack(values) if values else np.zeros((len(frame), 0)),
-        np.repeat(np.arange(len(encoded)), [len(columns) for columns in encoded.values()]),
-        tuple(level for columns in encoded.values() for level in columns),
-        described=bool(_described_recordings(table)),
-        unused=tuple(n for n in beside if n not in _OF_ROWS and not _is_taken(n, also)),
-        strata=_strata(frame),
-        headers={name: int((frame[name] > 0).sum()) for name in _CONTRADICTIONS if name in frame},
-    )
+    return pd.DataFrame(columns, range(len(frame)), names, dtype=np.float64), {
+        "described": bool(_described_recordings(table)),
+        "unused": [n for n in beside if n not in _OF_ROWS and not _is_taken(n, also)],
+        "strata": _strata(frame),
+        "headers": {n: int((frame[n] > 0).sum()) for n in _CONTRADICTIONS if n in frame},
+    }
 
 
 def _strata(frame: pd.DataFrame) -> dict[str, list[str]]:
@@ -286,12 +261,9 @@ def _sample_facts(table: FeatureTable) -> pd.DataFrame:
     recordings = _described_recordings(table)
     if not recordings:
         return pd.DataFrame(index=range(len(table)))
-    rows = []
-    for recording in recordings:
-        facts = dict(recording["facts"])
-        shares = facts.pop("gaps", None) or {}
-        rows.append(facts | {f"{_REASON}{reason}": share for reason, share in shares.items()})
-    frame = pd.DataFrame(rows)
+    # Shares of missing channels by reason, the one entry that is a mapping, get a column each.
+    frame = pd.json_normalize([dict(recording["facts"]) for recording in recordings], sep=": ")
+    frame = frame.drop(columns="gaps", errors="ignore")
     shares = [name for name in map(str, frame) if name.startswith(_REASON)]
     frame[shares] = frame[shares].fillna(0.0)
     of_samples = frame.reindex(_recording_of(table, recordings)).reset_index(drop=True)
@@ -382,7 +354,7 @@ class Subjects:
 
 
 def judge_alone(
-    variables: Variables,
+    variables: pd.DataFrame,
     subjects: Subjects,
     *,
     n_permutations: int = N_PERMUTATIONS,
@@ -392,11 +364,11 @@ def judge_alone(
 
     ``class`` and ``higher`` say in which class it is higher or lower, ``level`` what of a text.
     """
-    if not variables.names:
+    if variables.empty:
         return []
-    ranks = rankdata(variables.values, axis=0)
+    ranks, names = rankdata(variables, axis=0), variables.columns.get_level_values("variable")
     classes = np.arange(subjects.n_classes)[:, None]
-    starts = np.searchsorted(variables.variable_of, np.arange(len(variables.names)))
+    starts = np.flatnonzero(~names.duplicated())
 
     def largest(aucs: Floats) -> Floats:
         return np.maximum.reduceat(np.abs(aucs - 0.5).max(axis=1), starts, axis=1)
@@ -411,8 +383,8 @@ def judge_alone(
         member = (permuted[:, None, :] == classes).astype(float)
         beyond += (largest(auc_from_ranks(ranks, member)) >= reached - 1e-12).sum(axis=0)
     rows = []
-    for code, p in enumerate((1 + beyond) / (n_permutations + 1)):
-        columns = np.flatnonzero(variables.variable_of == code)
+    for name, p in zip(names[starts], (1 + beyond) / (n_permutations + 1), strict=True):
+        columns = np.flatnonzero(names == name)
         # With two classes both rows say the same; the one above one half is kept.
         distance = observed[0][:, columns] - 0.5
         distance = np.abs(distance) if subjects.n_classes > 2 else distance
@@ -420,7 +392,7 @@ def judge_alone(
         value = float(observed[0][k, columns[best]])
         n_class, oriented = int((subjects.y == k).sum()), max(value, 1.0 - value)
         low, high = auc_interval(oriented, n_class, subjects.y.size - n_class)
-        name, level = variables.names[code], variables.levels[columns[best]]
+        _, level = variables.columns[columns[best]]
         about = {"variable": name, "kind": kind_of(name), "level": level}
         scores = {"auc": oriented, "low": low, "high": high, "p": float(p)}
         rows.append({**about, "class": int(k), "higher": value >= 0.5, **scores})
@@ -428,16 +400,14 @@ def judge_alone(
 
 
 def leading_decisions(
-    variables: Variables, subjects: Subjects, alone: list[dict[str, Any]]
+    variables: pd.DataFrame, subjects: Subjects, alone: list[dict[str, Any]]
 ) -> list[list[float]]:
     """Give the variable that separates two classes best as decisions; none for more classes."""
     if subjects.n_classes != 2 or not alone:
         return []
     best = min(alone, key=lambda row: (row["p"], -row["auc"]))
-    of_best = variables.variable_of == variables.names.index(best["variable"])
-    column = np.array(variables.levels)[of_best].tolist().index(best["level"])
     decisions = np.zeros((subjects.y.size, 2))
-    decisions[:, best["class"]] = variables.columns_of([best["variable"]])[:, column]
+    decisions[:, best["class"]] = variables[best["variable"], best["level"]]
     return decisions.tolist()
 
 
