@@ -204,14 +204,9 @@ def encode_variables(
     header that contradicts the study.
     """
     frame = recording_variables(table, also)
-    columns = {
-        (str(name), level): column
-        for name in frame
-        for level, column in _encode(str(name), frame[name]).items()
-    }
-    names = pd.MultiIndex.from_tuples(columns, names=["variable", "level"])
+    encoded = {str(name): _encode(str(name), frame[name]) for name in frame}
     beside = [] if table.rows is None else [str(name) for name in table.rows.columns]
-    return pd.DataFrame(columns, range(len(frame)), names, dtype=np.float64), {
+    return pd.concat(encoded, axis=1, names=["variable", "level"]), {
         "described": bool(_described_recordings(table)),
         "unused": [n for n in beside if n not in _OF_ROWS and not _is_taken(n, also)],
         "strata": _strata(frame),
@@ -290,33 +285,24 @@ def _most_frequent(values: pd.Series) -> Any:
     return modes.iloc[0] if len(modes) else None
 
 
-def _encode(name: str, values: pd.Series) -> dict[str, Floats]:
+def _encode(name: str, values: pd.Series) -> pd.DataFrame:
     """Columns of a variable by level; none where it is the same for all or names subjects."""
-    unknown = values.isna().to_numpy()
-    columns: dict[str, Floats] = {}
     if pd.api.types.is_numeric_dtype(values):
-        numbers = values.to_numpy(dtype=np.float64)
-        if not unknown.all():
-            numbers = np.where(unknown, np.nanmedian(numbers), numbers)
-            positive = numbers[numbers > 0]
-            if name in _BY_RATIO and positive.size:
-                numbers = np.log10(np.maximum(numbers, 1e-3 * np.median(positive)))
-            columns[""] = numbers
+        numbers = values.astype(float).fillna(values.median())
+        positive = numbers[numbers > 0]
+        if name in _BY_RATIO and len(positive):
+            numbers = np.log10(numbers.clip(lower=1e-3 * positive.median()))
+        columns = pd.DataFrame({"": numbers})
     else:
-        texts = values.astype(str).to_numpy()
-        known = sorted(set(texts[~unknown]))
-        if len(known) > _MOST_LEVELS:
-            return {}
-        # Of two levels one column says all.
-        kept = known[1:] if len(known) == 2 else known
-        columns |= {level: (texts == level).astype(float) for level in kept}
-    if unknown.any():
-        columns["not known"] = unknown.astype(float)
-    return {
-        level: column
-        for level, column in columns.items()
-        if np.ptp(column) > 1e-9 * np.abs(column).max()
-    }
+        columns = pd.get_dummies(values, dtype=float)
+        if columns.shape[1] > _MOST_LEVELS:
+            return columns.iloc[:, :0]
+        if columns.shape[1] == 2:  # one column says all
+            columns = columns.iloc[:, 1:]
+    if values.isna().any():
+        columns = columns.assign(**{"not known": values.isna().astype(float)})
+    spread = columns.max() - columns.min()
+    return columns.loc[:, spread > 1e-9 * columns.abs().max()]
 
 
 @dataclass(frozen=True)
