@@ -346,10 +346,9 @@ class _Parts:
         ranks: Codes | None = None,
         nuisance: Floats | None = None,
     ) -> Floats:
-        """Decisions for every sample from folds that held it out, of shape (n_samples, n_classes).
+        """Decisions of the untuned method for every sample from the fold that held it out.
 
-        The method is not tuned. ``ranks`` are those of features that were selected before
-        splitting; variables of the subjects to regress out are learned in each fold.
+        ``ranks`` were computed before splitting; ``nuisance`` is regressed out in each fold.
         """
         decisions = np.zeros((table.y.size, table.n_classes))
         for fold, (train, held_out) in enumerate(splits):
@@ -391,8 +390,8 @@ def repeated_rows(table: TableArrays) -> dict[str, Any]:
 def two_names(table: TableArrays) -> dict[str, Any]:
     """Find subjects whose samples are as near to each other's as to their own.
 
-    ``estimable`` says whether subjects have samples enough; ``pairs`` are names of two subjects
-    and how much farther the other's nearest sample is than the subject's own, the nearest first.
+    ``pairs`` are names of two subjects and how much farther the other's nearest sample is than the
+    subject's own, the nearest first.
     """
     names, sizes = np.unique(table.subject_names, return_counts=True)
     most = max(FEWEST_SAMPLES, _MOST_SAMPLES // names.size)
@@ -406,7 +405,12 @@ def two_names(table: TableArrays) -> dict[str, Any]:
     if enough.sum() < 2:
         return {"estimable": False}
     X = table.X[np.concatenate(kept)]
-    distances = euclidean_distances(_whitened(np.nan_to_num(Scaling.learn(X).apply(X))))
+    X = np.clip(np.nan_to_num(Scaling.learn(X).apply(X)), -4, 4)
+    # Many features are redundant: whitened by their main components.
+    left, spread, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+    used = np.cumsum(spread**2) <= 0.95 * (spread**2).sum()
+    used[0] = True
+    distances = euclidean_distances(left[:, used] * np.sqrt(spread[used]))
     np.fill_diagonal(distances, np.inf)
     nearest = np.minimum.reduceat(distances, starts, axis=1)
     within = nearest[np.arange(member.size), member]
@@ -420,12 +424,3 @@ def two_names(table: TableArrays) -> dict[str, Any]:
         "estimable": True,
         "pairs": [[str(names[a]), str(names[b]), float(farther[a, b])] for a, b in pairs[:10]],
     }
-
-
-def _whitened(X: Floats) -> Floats:
-    """Clip samples and whiten them by their main components: many features are redundant."""
-    X = np.clip(X, -4, 4)
-    left, sizes, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
-    used = np.cumsum(sizes**2) <= 0.95 * (sizes**2).sum()
-    used[0] = True
-    return np.asarray(left[:, used] * np.sqrt(sizes[used]))

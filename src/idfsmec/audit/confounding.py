@@ -291,7 +291,7 @@ def _encode(name: str, values: pd.Series) -> pd.DataFrame:
         numbers = values.astype(float).fillna(values.median())
         positive = numbers[numbers > 0]
         if name in _BY_RATIO and len(positive):
-            numbers = np.log10(numbers.clip(lower=1e-3 * positive.median()))
+            numbers = numbers.clip(lower=1e-3 * positive.median()).apply(np.log10)
         columns = pd.DataFrame({"": numbers})
     else:
         columns = pd.get_dummies(values, dtype=float)

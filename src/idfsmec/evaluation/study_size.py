@@ -280,7 +280,11 @@ def electrode_curve(results: Results, table: str | None = None) -> ElectrodeCurv
     passed = fewer.index[(fewer <= margin).cummin()]
     smallest = int(passed[-1]) if passed.size else None
     picks = of_method(results.selections, rows["table"].iloc[0], ours, ELECTRODES)
-    chosen = _count_chosen(picks["ranking"], own.index)
+    # Share of folds in which an electrode is among the first ones.
+    orders = [dict.fromkeys(split_column(column)[0] for column in r) for r in picks["ranking"]]
+    places = pd.DataFrame([{name: i for i, name in enumerate(order)} for order in orders])
+    shares = pd.DataFrame({number: (places < number).mean() for number in own.index})
+    chosen = shares.sort_index().sort_values(list(own.index), ascending=False, kind="stable")
     return ElectrodeCurve(curve, chosen, margin, smallest, _answer(own, margin, smallest))
 
 
@@ -295,14 +299,6 @@ def _rows_of(results: Results, experiment: str, table: str | None) -> pd.DataFra
             f"--experiment {experiment}"
         )
     return rows
-
-
-def _count_chosen(rankings: pd.Series, numbers: pd.Index) -> pd.DataFrame:
-    """Share of folds in which an electrode is among the first ones."""
-    orders = (dict.fromkeys(split_column(name)[0] for name in each) for each in rankings)
-    places = pd.DataFrame([{name: i for i, name in enumerate(order)} for order in orders])
-    shares = pd.DataFrame({number: (places < number).mean() for number in numbers}).sort_index()
-    return shares.sort_values(list(numbers), ascending=False, kind="stable")
 
 
 def _answer(own: pd.DataFrame, margin: float, smallest: int | None) -> str:
