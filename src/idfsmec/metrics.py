@@ -182,10 +182,9 @@ def auc_interval(
 
 
 def auc_difference(decisions: Floats, others: Floats, y: Codes) -> tuple[float, float, float]:
-    """Return the difference of two AUCs of the same subjects, with its 95 % interval.
+    """Return the difference of two AUCs of the same subjects, one row each, with its 95 % CI.
 
-    Decisions are held-out ones, one row per subject; the AUC is the mean over one class against
-    the rest. Subjects are drawn anew within their classes, the same for both.
+    Subjects are drawn anew within their classes, the same for both.
     """
     n_resamples = int(np.clip(2e7 / y.size**2, 100, 1000))
     drawn = draw_within_classes(y, n_resamples, np.random.default_rng(0))
@@ -322,9 +321,8 @@ def net_benefit(
 ) -> dict[str, float]:
     """Return the net benefit of acting on probabilities from a threshold on, with its 95 % CI.
 
-    It is the share of true positives less that of false ones, these weighed by the odds of the
-    threshold; ``all`` is that of acting on everybody (Vickers and Elkin, Medical Decision Making
-    26, 565-574, 2006). The CI follows from Wilson's of both shares (MOVER).
+    ``all`` is that of acting on every subject (Vickers and Elkin, Medical Decision Making 26,
+    565-574, 2006). The CI follows from Wilson's of both shares (MOVER).
     """
     flagged, n = probability >= threshold, np.array([positive.sum(), (~positive).sum()])
     hits = np.array([flagged[positive].sum(), flagged[~positive].sum()])

@@ -407,10 +407,9 @@ def judge_together(
 ) -> dict[str, Any]:
     """Score a logistic regression of all variables on subjects held out.
 
-    Classes weigh alike, and columns are standardised by the subjects trained on. Returns its
-    ``p`` (how often permuted labels do as well), ``auc`` with its interval and decisions as
-    ``logistic``. Labels are permuted within each fold, so that folds keep their shares of the
-    classes, and everything is fitted again.
+    Returns its ``p`` (how often permuted labels do as well), ``auc`` with its interval and
+    decisions as ``logistic``. Labels are permuted within each fold, so that folds keep their
+    shares of the classes, and everything is fitted again.
     """
     cost = values.shape[0] * (values.shape[1] + 1) ** 2 * _STEPS * len(np.unique(fold_of))
     n_permutations = int(np.clip(_BUDGET / cost, min(199, n_permutations), n_permutations))
@@ -470,10 +469,9 @@ def _log_odds(values: Floats, labels: Codes, new: Floats, n_classes: int) -> Flo
 
 
 def _fit(X: Floats, positive: NDArray[np.bool_]) -> Floats:
-    """Ridge logistic regressions by Newton's method, one for each row of ``positive``.
+    """Weights of ridge logistic regressions by Newton's method, one for each row of ``positive``.
 
-    Returns weights of shape (n_labellings, n_columns); the last column is the intercept, which
-    bears no penalty.
+    Classes weigh alike; the last column is the intercept, which bears no penalty.
     """
     n, d = X.shape
     share = positive.mean(axis=1, keepdims=True).clip(1 / (2 * n), 1 - 1 / (2 * n))
