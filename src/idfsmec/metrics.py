@@ -64,11 +64,7 @@ def score_decisions(
 
 
 def score_each(
-    decisions: Floats,
-    y: Codes,
-    subjects: Codes,
-    wanted: Sequence[str] = METRICS,
-    slope: float = SVM_SLOPE,
+    decisions: Floats, y: Codes, subjects: Codes, wanted: Sequence[str], slope: float = SVM_SLOPE
 ) -> list[Scores]:
     """Score decisions of shape (n_sets, n_samples, n_classes), each set on its own."""
     if list(wanted) == ["subject_neg_log_loss"]:  # tuning asks for it alone, of hundreds of sets

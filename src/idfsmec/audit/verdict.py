@@ -138,35 +138,28 @@ class Audit:
 
         The last is the reason in one sentence.
         """
-        return {
-            "level": self.level,
-            "title": TITLES[self.level],
-            "verdict": say_verdict(self)[0],
-        }
-
-
-def verdict_path(path: Path) -> Path:
-    """Return the path of the file that stores the verdicts of a table's audits."""
-    return path.with_name(path.name + ".audit.json")
+        return {"level": self.level, "title": TITLES[self.level], "verdict": say_verdict(self)[0]}
 
 
 def keep_verdict(path: Path, table: FeatureTable, audit: Audit) -> Path:
     """Store a verdict in a file beside the table, for its present content."""
-    kept = _kept_verdicts(path)
-    write_json(verdict_path(path), kept | {table_digest(table): audit.verdict})
-    return verdict_path(path)
+    file, kept = _read_verdicts(path)
+    write_json(file, kept | {table_digest(table): audit.verdict})
+    return file
 
 
 def kept_verdict(path: Path, table: FeatureTable) -> dict[str, str]:
     """Return the stored verdict for this content of a table; empty where there is none."""
-    return dict(_kept_verdicts(path).get(table_digest(table), {}))
+    _, kept = _read_verdicts(path)
+    return kept.get(table_digest(table), {})
 
 
-def _kept_verdicts(path: Path) -> dict[str, dict[str, str]]:
-    file = verdict_path(path)
+def _read_verdicts(path: Path) -> tuple[Path, dict[str, dict[str, str]]]:
+    """Return the file beside a table that stores verdicts, and those in it by content."""
+    file = path.with_name(path.name + ".audit.json")
     try:
         kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-        return {
+        return file, {
             str(key): {part: str(each[part]) for part in NOT_AUDITED} for key, each in kept.items()
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -24,13 +24,7 @@ from idfsmec.evaluation.protocol import Protocol, protocol_from, split_table
 from idfsmec.evaluation.results import Results, of_method
 from idfsmec.evaluation.run import Tables, method_or_ours, run_experiment
 from idfsmec.evaluation.store import TaskResult
-from idfsmec.evaluation.tasks import (
-    Task,
-    add_inner_folds,
-    channel_counts,
-    make_task,
-    score_fold,
-)
+from idfsmec.evaluation.tasks import Task, add_inner_folds, channel_counts, make_task, score_fold
 from idfsmec.metrics import Codes, MeanInterval, corrected_interval, score_interval
 from idfsmec.prediction.methods import METHODS, Classifier, Imputer, Method, with_parts
 from idfsmec.prediction.pipeline import FoldSamples, TableArrays, harmonize_samples
@@ -399,7 +393,7 @@ def _plan_participants(
     """Plan each number of training subjects on each fold."""
     (method,) = methods
     classes = [
-        np.bincount(_subjects_of(table.take(train))[1], minlength=table.n_classes)
+        np.bincount(_subjects_of(table, train)[1], minlength=table.n_classes)
         for seed in protocol.seeds
         for train, _ in split_table(table, protocol, seed)
     ]
@@ -418,18 +412,18 @@ def _plan_participants(
     return _plan(table, method, protocol, _compute_participants, sized)
 
 
-def _subjects_of(samples: TableArrays) -> tuple[Codes, Codes]:
-    """Return the subjects of samples, and the class of each."""
-    subjects, first = np.unique(samples.subjects, return_index=True)
-    return subjects, samples.y[first]
+def _subjects_of(table: TableArrays, rows: Codes) -> tuple[Codes, Codes]:
+    """Return the subjects of some samples, and the class of each."""
+    subjects, first = np.unique(table.subjects[rows], return_index=True)
+    return subjects, table.y[rows[first]]
 
 
 def _compute_participants(
     table: TableArrays, *, method: Method, protocol: Protocol, size: int, seed: int, fold: int
 ) -> TaskResult:
     """Score a method on one fold, learned from so many of its training subjects."""
-    train, test = (table.take(rows) for rows in split_table(table, protocol, seed)[fold])
-    subjects, labels = _subjects_of(train)
+    train, test = split_table(table, protocol, seed)[fold]
+    subjects, labels = _subjects_of(table, train)
     rng = np.random.default_rng(derive_seed("participants", seed, fold))
     # Within each class a random order, spread evenly over 0 to 1: the first ones of all classes
     # together have their shares of each class, whatever their number.
@@ -438,8 +432,8 @@ def _compute_participants(
         members = np.flatnonzero(labels == label)
         place[members] = (rng.permutation(members.size) + 0.5) / members.size
     drawn = subjects[np.argsort(place, kind="stable")[:size]]
-    train = train.take(np.flatnonzero(np.isin(train.subjects, drawn)))
-    return _score(method, train, test, protocol, seed, fold)
+    train = train[np.isin(table.subjects[train], drawn)]
+    return _score(method, table.take(train), table.take(test), protocol, seed, fold)
 
 
 @dataclass(frozen=True)
