@@ -206,12 +206,13 @@ def encode_variables(
     frame = recording_variables(table, also)
     encoded = {str(name): _encode(str(name), frame[name]) for name in frame}
     beside = [] if table.rows is None else [str(name) for name in table.rows.columns]
-    return pd.concat(encoded, axis=1, names=["variable", "level"]), {
+    about = {
         "described": bool(_described_recordings(table)),
         "unused": [n for n in beside if n not in _OF_ROWS and not _is_taken(n, also)],
         "strata": _strata(frame),
         "headers": {n: int((frame[n] > 0).sum()) for n in _CONTRADICTIONS if n in frame},
     }
+    return pd.concat(encoded, axis=1, names=["variable", "level"]), about
 
 
 def _strata(frame: pd.DataFrame) -> dict[str, list[str]]:
