@@ -38,12 +38,10 @@ def score_decisions(
 ) -> Scores:
     """Score decision values, of shape (n_samples, n_classes), in the ways that are ``wanted``.
 
-    The class with the highest value is predicted; of equals, the first. ``y`` and ``subjects``
-    are codes; ``slope`` makes log odds of decisions: 2 for a linear SVM, 1 for what gives log odds
-    itself. Balanced accuracy is the mean recall over the classes that occur, F1 and AUC are means
-    over classes. Subjects are scored by the majority of their samples (accuracies) or by the mean
-    of their decisions (AUC and log loss, in which classes count alike). Higher is better, NaN
-    where a score is undefined.
+    The class with the highest value is predicted; of equals, the first. ``slope`` makes log odds
+    of decisions: 2 for a linear SVM, 1 for what gives log odds itself. Subjects are scored by the
+    majority of their samples (accuracies) or by the mean of their decisions (AUC and log loss, in
+    which classes count alike). Higher is better, NaN where a score is undefined.
     """
     by_sample = decisions.argmax(axis=1)
     by_majority: Any = None
@@ -56,21 +54,17 @@ def score_decisions(
         "accuracy": lambda: float((y == by_sample).mean()),
         "balanced_accuracy": lambda: balanced_accuracy(y, by_sample),
         "f1": lambda: _mean_f1(y, by_sample),
-        "roc_auc": lambda: _mean_auc(decisions, y),
+        "roc_auc": lambda: mean_auc(decisions, y),
         "subject_accuracy": lambda: float(np.equal(*by_majority).mean()),
         "subject_balanced_accuracy": lambda: balanced_accuracy(*by_majority),
-        "subject_roc_auc": lambda: _mean_auc(*by_mean),
+        "subject_roc_auc": lambda: mean_auc(*by_mean),
         "subject_neg_log_loss": lambda: -float(_log_loss(*by_mean, slope=slope)),
     }
     return {name: compute[name]() for name in wanted}
 
 
 def score_each(
-    decisions: Floats,
-    y: Codes,
-    subjects: Codes,
-    wanted: Sequence[str] = METRICS,
-    slope: float = SVM_SLOPE,
+    decisions: Floats, y: Codes, subjects: Codes, wanted: Sequence[str], slope: float = SVM_SLOPE
 ) -> list[Scores]:
     """Score decisions of shape (n_sets, n_samples, n_classes), each set on its own."""
     if list(wanted) == ["subject_neg_log_loss"]:  # tuning asks for it alone, of hundreds of sets
@@ -125,7 +119,8 @@ def _log_loss(decisions: Floats, y: Codes, *, slope: float) -> Floats:
     return np.mean([losses[..., y == k].mean(axis=-1) for k in np.unique(y)], axis=0)
 
 
-def _mean_auc(decisions: Floats, y: Codes) -> float:
+def mean_auc(decisions: Floats, y: Codes) -> float:
+    """Return the AUC of decisions of shape (n, n_classes), the mean over the classes."""
     n_classes = decisions.shape[1]
     if n_classes == 2:
         return auc(decisions[:, 1] - decisions[:, 0], y == 1)
@@ -157,12 +152,10 @@ def auc_from_ranks(ranks: Floats, member: Floats) -> Floats:
 def auc_interval(
     value: float, n_positive: int, n_negative: int, n_looks: int = 1
 ) -> tuple[float, float]:
-    """Return a 95 % confidence interval of an AUC, by Newcombe's fifth method.
+    """Return a 95 % CI of an AUC, by Newcombe's fifth method (Stat. Med. 25, 559-573, 2006).
 
-    It inverts a score test with the variance of Hanley and McNeil, so that an AUC of 1 among few
-    subjects has an interval of some length, where resampling gives none. Where the best of
-    several AUCs is picked, ``n_looks`` says of how many: the interval then holds for whichever it
-    is (Bonferroni). Newcombe, Statistics in Medicine 25, 559-573, 2006.
+    An AUC of 1 among few subjects has an interval of some length, where resampling gives none.
+    For the best of ``n_looks`` AUCs it holds for whichever that is (Bonferroni).
     """
     if not (np.isfinite(value) and n_positive and n_negative):
         return float("nan"), float("nan")
@@ -185,16 +178,15 @@ def auc_interval(
 
 
 def auc_difference(decisions: Floats, others: Floats, y: Codes) -> tuple[float, float, float]:
-    """Return the difference of two AUCs of the same subjects, with its 95 % interval.
+    """Return the difference of two AUCs of the same subjects, one row each, with its 95 % CI.
 
-    Decisions are held-out ones, one row per subject; the AUC is the mean over one class against
-    the rest. Subjects are drawn anew within their classes, the same for both.
+    Subjects are drawn anew within their classes, the same for both.
     """
     n_resamples = int(np.clip(2e7 / y.size**2, 100, 1000))
     drawn = draw_within_classes(y, n_resamples, np.random.default_rng(0))
     differences = weighted_aucs(decisions, y, drawn) - weighted_aucs(others, y, drawn)
     low, high = np.quantile(differences, [0.025, 0.975])
-    return _mean_auc(decisions, y) - _mean_auc(others, y), float(low), float(high)
+    return mean_auc(decisions, y) - mean_auc(others, y), float(low), float(high)
 
 
 def draw_within_classes(y: Codes, n_resamples: int, rng: np.random.Generator) -> Floats:
@@ -243,10 +235,9 @@ class MeanInterval:
 def corrected_interval(values: ArrayLike, n_train: float, n_test: float) -> MeanInterval:
     """Return the mean over folds and repeats, with a 95 % CI that knows the folds overlap.
 
-    Training sets of different folds share samples, so the plain variance of the mean is far too
-    small. Nadeau and Bengio (Machine Learning 52, 2003) replace ``1 / J`` by ``1 / J + n_test /
-    n_train``; for repeated k-fold cross-validation that is ``1 / (k r) + 1 / (k - 1)`` (Bouckaert
-    and Frank, PAKDD 2004). To compare two methods, give their differences fold by fold.
+    Training sets share samples, so Nadeau and Bengio (Machine Learning 52, 2003) replace ``1 / J``
+    in the variance of the mean by ``1 / J + n_test / n_train``. To compare two methods, give their
+    differences fold by fold.
     """
     scores = np.asarray(values, dtype=float)
     if scores.ndim != 1 or scores.size == 0 or not np.isfinite(scores).all():
@@ -286,14 +277,6 @@ def diagnostic_scores(
     Predictive values are those at the given prevalence. They follow from likelihood ratios, whose
     CIs follow from Wilson's of both shares (MOVER-R: Newcombe, Statistical Methods in Medical
     Research 25, 1774-1791, 2016). What needs a class that is not there is left out.
-
-    Examples
-    --------
-    >>> ill, flagged = np.arange(40) < 20, np.arange(40) % 4 < 3
-    >>> flagged[20:] = ~flagged[20:]
-    >>> scores = diagnostic_scores(ill, flagged, prevalence=0.1)
-    >>> {name: round(score["mean"], 2) for name, score in scores.items()}
-    {'sensitivity': 0.75, 'specificity': 0.75, 'PPV': 0.25, 'NPV': 0.96}
     """
     n_ill, n_well = int(positive.sum()), int((~positive).sum())
     hits, alarms = int(flagged[positive].sum()), int(flagged[~positive].sum())
@@ -334,9 +317,8 @@ def net_benefit(
 ) -> dict[str, float]:
     """Return the net benefit of acting on probabilities from a threshold on, with its 95 % CI.
 
-    It is the share of true positives less that of false ones, these weighed by the odds of the
-    threshold; ``all`` is that of acting on everybody (Vickers and Elkin, Medical Decision Making
-    26, 565-574, 2006). The CI follows from Wilson's of both shares (MOVER).
+    ``all`` is that of acting on every subject (Vickers and Elkin, Medical Decision Making 26,
+    565-574, 2006). The CI follows from Wilson's of both shares (MOVER).
     """
     flagged, n = probability >= threshold, np.array([positive.sum(), (~positive).sum()])
     hits = np.array([flagged[positive].sum(), flagged[~positive].sum()])
@@ -369,11 +351,10 @@ CONFOUNDED = 0.25
 
 
 def site_confounding(counts: ArrayLike) -> float:
-    """Return how much of the difference between classes lies between sites, from 0 to 1.
+    """Return the share of the labels' variance that sites explain, Goodman and Kruskal's tau.
 
-    It is the share of the labels' variance that sites explain (for two classes R squared, for
-    more Goodman and Kruskal's tau). Taking out the sites' means takes out as much of what the
-    classes differ by. ``counts`` is of shape (n_sites, n_classes).
+    Taking out the sites' means takes out as much of what the classes differ by. ``counts`` is of
+    shape (n_sites, n_classes).
     """
     table = np.asarray(counts, dtype=np.float64)
     table = table[table.sum(axis=1) > 0]

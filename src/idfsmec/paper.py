@@ -269,10 +269,7 @@ def find_protocol(protocol: str | Protocol) -> Protocol:
 def _load_table(
     data_set: str, data: str | Path, out: Path, n_jobs: int | None, progress: Listener | None
 ) -> FeatureTable:
-    """Read the feature table of an earlier call, or extract it from the recordings.
-
-    Recordings that cannot be used are left out; ``recordings.txt`` names them with the reason.
-    """
+    """Read an earlier table, or extract it; ``recordings.txt`` names what is left out."""
     if data_set not in DATASETS:
         raise InputError(f"there is no data set {data_set!r}; choose from {', '.join(DATASETS)}")
     path = out / "table.parquet"

@@ -1,6 +1,7 @@
 """Tests of acquisition variables, and the EEG without them, against brute force and peers."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -15,16 +16,15 @@ from idfsmec.audit.confounding import (
     propensity,
     residuals,
 )
-from idfsmec.audit.variables import Variables
 
 Y = np.arange(30) % 2
 FOLDS = np.arange(30) // 2 % 5
 
 
 def variables(values):
-    n = values.shape[1]
-    names = tuple(f"v{i}" for i in range(n))
-    return Variables(names, values, np.arange(n), ("",) * n)
+    names = [(f"v{i}", "") for i in range(values.shape[1])]
+    columns = pd.MultiIndex.from_tuples(names, names=["variable", "level"])
+    return pd.DataFrame(values, columns=columns)
 
 
 def subjects(y=Y):

@@ -8,7 +8,7 @@ import pandas as pd
 
 from idfsmec import FeatureTable
 from idfsmec.audit import recording_variables
-from idfsmec.audit.variables import encode_variables, kind_of, say_variable
+from idfsmec.audit.confounding import encode_variables, kind_of, say_variable
 from idfsmec.features import extract_table
 from idfsmec.recordings import read_manifest
 from tests.audit.cohorts import audited
@@ -39,7 +39,7 @@ def test_age_sex_and_site_are_taken_and_scores_of_the_illness_are_not():
     assert found["age"].tolist() == ages
     assert "Sex" in found
     assert "bdi" not in found
-    assert encode_variables(table).unused == ("bdi",)
+    assert encode_variables(table)[1]["unused"] == ["bdi"]
     assert "bdi" in recording_variables(table, also=["bdi"])
 
 
@@ -50,24 +50,22 @@ def test_sites_of_the_table_are_a_variable():
 
 
 def test_what_is_the_same_for_all_is_left_out():
-    names = encode_variables(audited(6)).names
+    names, _ = encode_variables(audited(6))
     assert "sfreq" not in names
     assert "line_amplitude" in names
 
 
 def test_a_text_has_a_column_per_level_and_an_unknown_one_says_so():
-    found = encode_variables(with_rows(device=["A", "B", "C", "A", "", "B"]))
-    place = found.names.index("device")
-    own = [found.levels[i] for i in np.flatnonzero(found.variable_of == place)]
-    assert own == ["A", "B", "C", "not known"]
-    assert np.isfinite(found.values).all()
+    found, _ = encode_variables(with_rows(device=["A", "B", "C", "A", "", "B"]))
+    assert found["device"].columns.tolist() == ["A", "B", "C", "not known"]
+    assert np.isfinite(found.to_numpy()).all()
 
 
 def test_names_of_subjects_are_no_circumstance():
     many = audited(30)
     rows = pd.DataFrame({"device": np.repeat([f"x{i}" for i in range(30)], 4)})
     table = FeatureTable(many.X, many.y, many.subjects, many.info, rows=rows)
-    assert "device" not in encode_variables(table).names
+    assert "device" not in encode_variables(table)[0]
 
 
 def test_a_subject_under_two_labels_counts_in_each():
@@ -82,14 +80,14 @@ def test_strata_are_by_the_channels_in_the_file_where_those_of_the_eeg_are_equal
     table = audited(4)
     for number, recording in enumerate(table.info["recordings"]):
         recording["facts"]["n_recorded"] = 20 + 2 * (number // 2)
-    assert encode_variables(table).strata == {"n_recorded": ["20", "20", "22", "22"]}
+    assert encode_variables(table)[1]["strata"] == {"n_recorded": ["20", "20", "22", "22"]}
 
 
 def test_headers_that_contradict_the_study_are_counted():
     table = audited(4)
     for number, recording in enumerate(table.info["recordings"]):
         recording["facts"]["shared_name"] = number % 2
-    assert encode_variables(table).headers == {"shared_name": 2}
+    assert encode_variables(table)[1]["headers"] == {"shared_name": 2}
 
 
 def test_kinds_and_words():

@@ -1,24 +1,22 @@
-"""Run an audit: its parts as tasks, in memory for one table or into a folder of results.
-
-The parts about leaks: sample-wise folds, features selected before splitting, and permuted labels
-go the same way as the honest score; subjects under two names and rows that come twice put one
-brain on both sides.
-"""
+"""Run an audit: its parts as tasks, in memory for one table or into a folder of results."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.metrics.pairwise import euclidean_distances
 
 from idfsmec._parallel import count_jobs
 from idfsmec.audit import confounding
-from idfsmec.audit.variables import Variables, encode_variables
+from idfsmec.audit.confounding import encode_variables
 from idfsmec.audit.verdict import Audit, audits_of, find_suspects, put_together
 from idfsmec.errors import InputError
 from idfsmec.evaluation.protocol import Fold, Folds, make_folds, most_splits
@@ -124,10 +122,10 @@ def audit(
         raise InputError(f"there is no part {unknown[0]!r}; choose from {', '.join(PARTS)}")
     _check(table, n_splits, folds)
     wanted = PARTS if parts is None else tuple(dict.fromkeys(["recording", *parts]))
+    arrays, encoded, by_part = table_arrays({"table": table}), encode_variables(table, also), {}
     how: dict[str, Any] = {"n_splits": n_splits, "folds": folds, "seed": seed}
-    tasks, arrays = _plan("table", table, encode_variables(table, also), wanted, **how)
-    by_part, given = {}, {"table": arrays}
-    for task, result in compute_tasks(AUDIT, tasks, given, count_jobs(n_jobs), progress):
+    tasks = _plan(arrays["table"], *encoded, wanted, **how)
+    for task, result in compute_tasks(AUDIT, tasks, arrays, count_jobs(n_jobs), progress):
         part = task.coordinates["part"]
         if result.error is not None:
             raise RuntimeError(f"the part {part} of the audit failed: {result.error}")
@@ -172,18 +170,15 @@ def add_audit(
     named, n_processes = name_tables(tables), count_jobs(n_jobs)
     for table in named.values():  # before anything is written
         _check(table, n_splits or N_SPLITS, folds or "subject")
-    variables = {name: encode_variables(table, also) for name, table in named.items()}
+    encoded = {name: encode_variables(table, also) for name, table in named.items()}
     with opened(out, AUDIT, named, overwrite) as store:
         run = (store.get_meta("protocols") or {}).get("accuracy", {})
         n_splits = n_splits or int(run.get("n_splits", N_SPLITS))
         folds = folds or ("site" if run.get("folds") == "site" else "subject")
         how: dict[str, Any] = {"n_splits": n_splits, "folds": folds, "seed": seed}
-        planned = {
-            name: _plan(name, table, variables[name], PARTS, **how)
-            for name, table in named.items()
-        }
-        arrays = {name: table for name, (_, table) in planned.items()}
-        tasks = [task for tasks, _ in planned.values() for task in tasks]
+        arrays = table_arrays(named)
+        planned = (_plan(arrays[name], *encoded[name], PARTS, **how) for name in named)
+        tasks = list(itertools.chain.from_iterable(planned))
         do_tasks(store, AUDIT, tasks, arrays, n_processes, progress, keep=True)
     results = Results.read(out)
     audits = {name: audit.as_dict() for name, audit in audits_of(results).items()}
@@ -204,28 +199,35 @@ def _check(table: FeatureTable, n_splits: int, folds: Folds) -> None:
 
 
 def _plan(
-    name: str, table: FeatureTable, variables: Variables, parts: Sequence[str], **how: Any
-) -> tuple[list[Task], TableArrays]:
+    table: TableArrays,
+    variables: pd.DataFrame,
+    about: dict[str, Any],
+    parts: Sequence[str],
+    **how: Any,
+) -> Iterator[Task]:
     """List the tasks; the longest first, so that none waits for it."""
-    scored, arrays = method_or_ours(None), table_arrays({name: table})[name]
+    scored = method_or_ours(None)
     decided_by = {"kind": "audit 2", "described": scored.describe(), **how}
-    decided_by["variables"] = variables.digest
+    of_columns, names = pd.factorize(variables.columns.get_level_values("variable"))
+    levels = variables.columns.get_level_values("level")
+    named = "\x1f".join([*names, *levels, str(about["described"])])
+    raw = np.ascontiguousarray(variables).tobytes() + of_columns.tobytes()
+    decided_by["variables"] = hashlib.sha256(named.encode() + raw).hexdigest()
     if how["folds"] == "site":
         del decided_by["n_splits"]  # their number is that of the sites
-    how |= {"method": scored.resolve(), "variables": variables}
-    tasks = []
+    method = scored.resolve()
+    how |= {"method": method, "variables": variables, "about": about}
     for part in sorted(parts, key=lambda part: part != "shuffled"):
-        compute = partial(_compute_part, part=part, **how)
         where = {"part": part}
-        tasks.append(make_task(arrays, how["method"], compute, where, **where, **decided_by))
-    return tasks, arrays
+        compute = partial(_compute_part, part=part, **how)
+        yield make_task(table, method, compute, where, **where, **decided_by)
 
 
 def _compute_part(table: TableArrays, *, part: str, **how: Any) -> TaskResult:
     try:
         parts = _Parts(table, **how)
         if not parts.splits and part not in ("recording", "names"):
-            return TaskResult()  # nobody can be held out
+            return TaskResult()  # no subject can be held out
         return TaskResult(found=getattr(parts, part)())
     except UNFIT as error:  # data that cannot be ranked
         return TaskResult(found={"reason": str(error)})
@@ -237,7 +239,8 @@ class _Parts:
 
     table: TableArrays
     method: Method
-    variables: Variables
+    variables: pd.DataFrame
+    about: dict[str, Any]
     n_splits: int
     folds: Folds
     seed: int
@@ -262,9 +265,8 @@ class _Parts:
         variables, subjects, together = self.variables, self.subjects, {}
         alone = confounding.judge_alone(variables, subjects, seed=self.seed)
         if self.splits and alone:
-            together = confounding.judge_together(
-                variables.values, subjects, self.fold_of, seed=self.seed
-            )
+            given = variables.to_numpy(), subjects, self.fold_of
+            together = confounding.judge_together(*given, seed=self.seed)
         tests = [test for test in (*alone, together) if test]
         for test, p in zip(tests, holm([test["p"] for test in tests]).tolist(), strict=True):
             test["p_holm"] = p
@@ -275,9 +277,9 @@ class _Parts:
         variables, subjects, tests = self.variables, self.subjects, self.tests()
         y, n_classes = subjects.y, subjects.n_classes
         if tests["together"]:
-            boosted = confounding.boosting_decisions(variables.values, y, self.fold_of, n_classes)
-            tests["together"]["boosting"] = boosted.tolist()
-        suspects = variables.columns_of(find_suspects(tests))
+            given = variables.to_numpy(), y, self.fold_of, n_classes
+            tests["together"]["boosting"] = confounding.boosting_decisions(*given).tolist()
+        suspects = variables[find_suspects(tests)].to_numpy()
         return tests | {
             "propensity": confounding.propensity(suspects, y, n_classes).tolist(),
             "leader": confounding.leading_decisions(variables, subjects, tests["alone"]),
@@ -285,10 +287,7 @@ class _Parts:
             "classes": [str(name) for name in self.table.classes],
             "n_splits": len(self.splits),
             "folds": self.folds,
-            "described": variables.described,
-            "unused": list(variables.unused),
-            "strata": {name: list(levels) for name, levels in variables.strata.items()},
-            "headers": dict(variables.headers),
+            **self.about,
         }
 
     def eeg(self) -> dict[str, Any]:
@@ -301,7 +300,7 @@ class _Parts:
         """Score the EEG after regressing out the variables associated with the diagnosis."""
         if not (names := find_suspects(self.tests())):
             return {}
-        nuisance = self.variables.columns_of(names)
+        nuisance = self.variables[names].to_numpy()
         decisions = self._decide(self.table, self.splits, nuisance=nuisance)
         return {"decisions": self.subjects.mean(decisions).tolist(), "variables": names}
 
@@ -347,10 +346,9 @@ class _Parts:
         ranks: Codes | None = None,
         nuisance: Floats | None = None,
     ) -> Floats:
-        """Decisions for every sample from folds that held it out, of shape (n_samples, n_classes).
+        """Decisions of the untuned method for every sample from the fold that held it out.
 
-        The method is not tuned. ``ranks`` are those of features that were selected before
-        splitting; variables of the subjects to regress out are learned in each fold.
+        ``ranks`` were computed before splitting; ``nuisance`` is regressed out in each fold.
         """
         decisions = np.zeros((table.y.size, table.n_classes))
         for fold, (train, held_out) in enumerate(splits):
@@ -392,8 +390,8 @@ def repeated_rows(table: TableArrays) -> dict[str, Any]:
 def two_names(table: TableArrays) -> dict[str, Any]:
     """Find subjects whose samples are as near to each other's as to their own.
 
-    ``estimable`` says whether subjects have samples enough; ``pairs`` are names of two subjects
-    and how much farther the other's nearest sample is than the subject's own, the nearest first.
+    ``pairs`` are names of two subjects and how much farther the other's nearest sample is than the
+    subject's own, the nearest first.
     """
     names, sizes = np.unique(table.subject_names, return_counts=True)
     most = max(FEWEST_SAMPLES, _MOST_SAMPLES // names.size)
@@ -407,7 +405,12 @@ def two_names(table: TableArrays) -> dict[str, Any]:
     if enough.sum() < 2:
         return {"estimable": False}
     X = table.X[np.concatenate(kept)]
-    distances = euclidean_distances(_whitened(np.nan_to_num(Scaling.learn(X).apply(X))))
+    X = np.clip(np.nan_to_num(Scaling.learn(X).apply(X)), -4, 4)
+    # Many features are redundant: whitened by their main components.
+    left, spread, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+    used = np.cumsum(spread**2) <= 0.95 * (spread**2).sum()
+    used[0] = True
+    distances = euclidean_distances(left[:, used] * np.sqrt(spread[used]))
     np.fill_diagonal(distances, np.inf)
     nearest = np.minimum.reduceat(distances, starts, axis=1)
     within = nearest[np.arange(member.size), member]
@@ -421,12 +424,3 @@ def two_names(table: TableArrays) -> dict[str, Any]:
         "estimable": True,
         "pairs": [[str(names[a]), str(names[b]), float(farther[a, b])] for a, b in pairs[:10]],
     }
-
-
-def _whitened(X: Floats) -> Floats:
-    """Clip samples and whiten them by their main components: many features are redundant."""
-    X = np.clip(X, -4, 4)
-    left, sizes, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
-    used = np.cumsum(sizes**2) <= 0.95 * (sizes**2).sum()
-    used[0] = True
-    return np.asarray(left[:, used] * np.sqrt(sizes[used]))

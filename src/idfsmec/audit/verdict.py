@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from idfsmec.audit.confounding import FEWEST, among_matched, auc_in_strata, auc_of_subjects
-from idfsmec.audit.variables import kind_of, say_variable
+from idfsmec.audit import confounding
+from idfsmec.audit.confounding import kind_of, say_variable
 from idfsmec.errors import InputError, listing
 from idfsmec.evaluation.results import write_json
 from idfsmec.evaluation.run import table_digest
@@ -138,35 +138,28 @@ class Audit:
 
         The last is the reason in one sentence.
         """
-        return {
-            "level": self.level,
-            "title": TITLES[self.level],
-            "verdict": _verdict_sentences(self)[0],
-        }
-
-
-def verdict_path(path: Path) -> Path:
-    """Return the path of the file that stores the verdicts of a table's audits."""
-    return path.with_name(path.name + ".audit.json")
+        return {"level": self.level, "title": TITLES[self.level], "verdict": say_verdict(self)[0]}
 
 
 def keep_verdict(path: Path, table: FeatureTable, audit: Audit) -> Path:
     """Store a verdict in a file beside the table, for its present content."""
-    kept = _kept_verdicts(path)
-    write_json(verdict_path(path), kept | {table_digest(table): audit.verdict})
-    return verdict_path(path)
+    file, kept = _read_verdicts(path)
+    write_json(file, kept | {table_digest(table): audit.verdict})
+    return file
 
 
 def kept_verdict(path: Path, table: FeatureTable) -> dict[str, str]:
     """Return the stored verdict for this content of a table; empty where there is none."""
-    return dict(_kept_verdicts(path).get(table_digest(table), {}))
+    _, kept = _read_verdicts(path)
+    return kept.get(table_digest(table), {})
 
 
-def _kept_verdicts(path: Path) -> dict[str, dict[str, str]]:
-    file = verdict_path(path)
+def _read_verdicts(path: Path) -> tuple[Path, dict[str, dict[str, str]]]:
+    """Return the file beside a table that stores verdicts, and those in it by content."""
+    file = path.with_name(path.name + ".audit.json")
     try:
         kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-        return {
+        return file, {
             str(key): {part: str(each[part]) for part in NOT_AUDITED} for key, each in kept.items()
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -216,20 +209,21 @@ def put_together(parts: Mapping[str, dict[str, Any]]) -> Audit:
     models = {name: _score(rows, y, n_looks[name]) for name, rows in decisions.items()}
     models.get("leader", {}).pop("balanced_accuracy", None)  # a value has no threshold
     best = max(acquisition, key=lambda name: models[name]["auc"], default="")
-    suspects, difference, matched, regressed = find_suspects(recording), None, {}, {}
-    strata = {}
+    suspects, better = find_suspects(recording), False
+    difference, matched, strata, regressed = None, {}, {}, {}
     if best and "eeg" in decisions:
         value, low, high = auc_difference(decisions["eeg"], decisions[best], y)
-        difference = {"value": value, "low": low, "high": high}
+        difference, better = {"value": value, "low": low, "high": high}, low > 0
         if suspects:
-            matched = among_matched(decisions["eeg"], np.array(recording["propensity"]), y)
+            propensity = np.array(recording["propensity"])
+            matched = confounding.among_matched(decisions["eeg"], propensity, y)
             strata = {
-                name: auc_in_strata(decisions["eeg"], levels, y)
+                name: confounding.auc_in_strata(decisions["eeg"], levels, y)
                 for name, levels in recording.get("strata", {}).items()
             }
     if "decisions" in (part := parts.get("regressed") or {}):
         regressed = {**_score(np.array(part["decisions"]), y), "variables": part["variables"]}
-    level, why = _judge(recording, counts, suspects, difference)
+    level, why = _judge(recording, counts, suspects, better)
     by, ascending = ["p_holm", "p", "auc"], [True, True, False]
     rows = pd.DataFrame(alone, columns=_COLUMNS)
     return Audit(
@@ -256,19 +250,15 @@ def put_together(parts: Mapping[str, dict[str, Any]]) -> Audit:
 def _score(decisions: Floats, y: Codes, n_looks: int = 1) -> dict[str, float]:
     """AUC with its interval and balanced accuracy of decisions, one row per subject."""
     balanced = balanced_accuracy(y, decisions.argmax(axis=1))
-    return {**auc_of_subjects(decisions, y, n_looks), "balanced_accuracy": balanced}
+    scored = confounding.auc_of_subjects(decisions, y, n_looks)
+    return {**scored, "balanced_accuracy": balanced}
 
 
 def _judge(
-    recording: Mapping[str, Any],
-    counts: list[int],
-    suspects: list[str],
-    difference: dict[str, float] | None,
+    recording: Mapping[str, Any], counts: list[int], suspects: list[str], better: bool
 ) -> tuple[str, str]:
-    """Return the level, and for grey the reason."""
+    """Return the level, and for grey the reason; ``better``: the EEG is shown to be."""
     if suspects:
-        # Without an AUC of the EEG it is not shown to be better.
-        better = difference is not None and difference["low"] > 0
         return ("amber", "") if better else ("red", "")
     n_tests = len(recording["alone"]) + 1
     if counts and n_tests > 1:
@@ -299,20 +289,15 @@ def _leaks(parts: Mapping[str, dict[str, Any]], counts: list[int]) -> dict[str, 
 def say_audit(audit: Audit) -> list[str]:
     """Return the verdict, its evidence, the EEG without confounding, and leaks: a line each."""
     return [
-        f"{TITLES[audit.level]}. {say_verdict(audit)}",
+        " ".join([f"{TITLES[audit.level]}.", *say_verdict(audit)]),
         *say_variables(audit),
         *say_left(audit),
         *say_leaks(audit),
     ]
 
 
-def say_verdict(audit: Audit) -> str:
-    """Return the verdict in a few sentences."""
-    return " ".join(_verdict_sentences(audit))
-
-
-def _verdict_sentences(audit: Audit) -> list[str]:
-    """Return the reason of the verdict, and what follows from it."""
+def say_verdict(audit: Audit) -> list[str]:
+    """Return sentences: the reason of the verdict, and what follows from it."""
     suspects = [name for name in audit.variables["variable"] if name in audit.suspects]
     groups, names = listing(audit.classes), listing([say_variable(name) for name in suspects])
     if audit.why == "few":
@@ -443,7 +428,7 @@ def _say_matched(audit: Audit) -> str:
     if not matched["estimable"]:
         return (
             f"{undecided}: too few participants have a match ({who}). Each group needs an "
-            f"effective number of {FEWEST}."
+            f"effective number of {confounding.FEWEST}."
         )
     if matched["failed"]:
         return (

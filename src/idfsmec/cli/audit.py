@@ -47,7 +47,7 @@ def audit(
     keeps finished parts: a second run computes only what is missing.
     """
     from idfsmec.audit import add_audit, audits_of
-    from idfsmec.audit.variables import read_columns
+    from idfsmec.audit.confounding import read_columns
     from idfsmec.audit.verdict import keep_verdict
     from idfsmec.report import write_audit_page, write_reporting_checklist
 
@@ -84,7 +84,7 @@ def _print_audit(audit: Audit) -> None:
     """Print the verdict, the variables and the sentences."""
     import pandas as pd
 
-    from idfsmec.audit.variables import say_variable
+    from idfsmec.audit.confounding import say_variable
 
     verdict, *rest = audit.summary().splitlines()
     say(verdict, style=COLOURS[audit.level])

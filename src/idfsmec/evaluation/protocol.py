@@ -1,7 +1,4 @@
-"""Protocol: all decisions about an evaluation that are not about a table or a method, and folds.
-
-Folds are by subject, sample or site: which samples train, and which are held out.
-"""
+"""Protocol: decisions about an evaluation that are not about a table or a method, and folds."""
 
 from __future__ import annotations
 
@@ -172,9 +169,7 @@ def make_folds(
 ) -> list[Fold]:
     """Split samples into training and held-out ones, in proportion to the classes or by site.
 
-    ``subject`` keeps all samples of a subject on one side: the test is about new subjects.
-    ``sample`` spreads them, so a classifier may recognise the subject instead of the condition.
-    ``site`` holds out one site after the other, unshuffled: the test is about new hospitals.
+    For the kinds of folds see :class:`Protocol`; sites are held out in the order of their names.
     Every sample is held out once; positions are in rising order.
     """
     labels, groups = np.asarray(y), np.asarray(subjects)
@@ -273,9 +268,9 @@ def make_inner_folds(
 ) -> list[Fold]:
     """Split training samples again, in the same way; fewer folds where subjects are few.
 
-    By site each of the training sites that has two classes is held out; the others stay on the
-    training side. By subject, with a warning, where fewer than two sites have two classes, where
-    a class would be missing from the training side, or where a subject was at two sites.
+    By site each of the training sites that has two classes is held out. By subject, with a
+    warning, where fewer than two sites have two classes, where a class would be missing from the
+    training side, or where a subject was at two sites.
     """
     if folds == "site" and sites is not None:
         both = [name for name in np.unique(sites) if np.unique(y[sites == name]).size > 1]

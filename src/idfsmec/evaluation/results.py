@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -182,15 +183,17 @@ class Results:
         return chosen.pivot_table(index=index, columns="rate", values=metric, sort=False)
 
 
-def _of_method(rows: pd.DataFrame, table: str, method: str) -> pd.DataFrame:
-    """Rows of a method on a table in the main experiment."""
-    wanted = {"experiment": "accuracy", "table": table, "method": method}
+def of_method(
+    rows: pd.DataFrame, table: str, method: str, experiment: str = "accuracy"
+) -> pd.DataFrame:
+    """Rows of a method on a table in an experiment."""
+    wanted = {"experiment": experiment, "table": table, "method": method}
     return rows[np.logical_and.reduce([rows[key] == value for key, value in wanted.items()])]
 
 
 def picked_setting(scores: pd.DataFrame, table: str, method: str) -> dict[str, Any]:
     """Return the selector's setting that tuning picked most often; empty if nothing was tuned."""
-    rows = _of_method(scores, table, method)
+    rows = of_method(scores, table, method)
     picked = rows.loc[rows["chosen"].astype(bool), "params"]
     setting = json.loads(picked.mode().iloc[0]) if len(picked) else {}
     setting.pop("C", None)
@@ -264,25 +267,18 @@ def _ranking(ranked: dict[str, Planned], selections: pd.DataFrame) -> pd.DataFra
         ranking = {key: values for key, values in done.result.found.items() if key != "history"}
         if "rank" not in ranking:
             continue
-        columns, method = done.table.columns, done.task["method"]
+        columns, method = list(done.table.columns), done.task["method"]
         channels, features = zip(*map(split_column, columns), strict=True)
-        share = _selected_share(columns, _of_method(selections, name, method))
+        folds = of_method(selections, name, method).dropna(subset="k")
+        kept = [ranking[:k] for k, ranking in zip(folds["k"], folds["ranking"], strict=True)]
+        counts = pd.Series(list(chain.from_iterable(kept)), dtype=object).value_counts()
+        share = counts.reindex(columns, fill_value=0).to_numpy() / (len(folds) or np.nan)
         frame = pd.DataFrame(ranking).assign(
             table=name, channel=channels, feature=features, fold_frequency=share, method=method
         )
         frames.append(frame.sort_values("rank", ignore_index=True))
     together = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     return together.reindex(columns=[*_RANKING, *(name for name in _EFFECTS if name in together)])
-
-
-def _selected_share(columns: Sequence[str], selections: pd.DataFrame) -> np.ndarray:
-    """Share of folds in which a feature was among those that tuning kept."""
-    usable = selections[selections["k"].notna()]
-    if usable.empty:
-        return np.full(len(columns), np.nan)
-    pairs = zip(usable["k"], usable["ranking"], strict=True)
-    picked = pd.Series([name for k, ranking in pairs for name in ranking[: int(k)]]).value_counts()
-    return picked.reindex(list(columns), fill_value=0).to_numpy() / len(usable)
 
 
 def _protocol(protocols: dict[str, Any], tables: dict[str, StoredTable]) -> dict[str, Any]:
@@ -328,9 +324,7 @@ def as_typed(argv: Sequence[str]) -> str:
 def site_scores(results: Results) -> pd.DataFrame:
     """Return how methods did at each site that was held out; empty if folds were not by site.
 
-    One row for each table, pattern, rate, method, imputer and site, with means over repetitions:
-    ``subject_accuracy`` has a 95 % interval over its subjects (Wilson: ``low``, ``high``), and the
-    band of chance there is ``chance_low`` to ``chance_high``.
+    Scores are means over repetitions; see :func:`judge_site` for CI and chance.
     """
     protocol = results.protocol.get("experiments", {}).get("accuracy", {})
     rows: list[dict[Any, Any]] = []

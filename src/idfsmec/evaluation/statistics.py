@@ -102,7 +102,7 @@ def chance_band(
     counts = [int(count) for count in given]
     if not counts or min(counts) < 1:
         raise ValueError(f"Every class needs at least one test sample, got counts {counts}.")
-    return _band([dict(enumerate(map(_singles, counts)))], metric, level)
+    return _band([{k: np.ones(n, dtype=int) for k, n in enumerate(counts)}], metric, level)
 
 
 def chance_bands(
@@ -111,10 +111,9 @@ def chance_bands(
     """Return the bands of a table for four scores, under the names of their columns.
 
     All samples of a subject get one prediction, since a subject's epochs resemble each other: the
-    widest and safest band for scores over samples. A subject has the label most of its samples
-    have. Where folds are uneven, such as sites, ``folds`` says which one holds out each sample:
-    the score is then the mean over folds, and for accuracy the larger class of each is
-    predicted.
+    widest and safest band for scores over samples. Where folds are uneven, such as sites,
+    ``folds`` says which one holds out each sample: the score is then the mean over folds, and for
+    accuracy the larger class of each is predicted.
     """
     y, who = pd.Series(np.asarray(labels)).astype(str), pd.Series(np.asarray(subjects))
     fold = np.zeros(y.size, dtype=int) if folds is None else np.asarray(folds)
@@ -123,7 +122,8 @@ def chance_bands(
         cells = pd.crosstab(who[fold == name], y[fold == name])
         # A subject with two labels (before and after treatment) is one prediction within each.
         samples.append({c: np.asarray(cells.loc[cells[c] > 0, c]) for c in cells.columns})
-        by_subject.append(cells.idxmax(axis=1).value_counts().map(_singles).to_dict())
+        counts = cells.idxmax(axis=1).value_counts()
+        by_subject.append({label: np.ones(n, dtype=int) for label, n in counts.items()})
     return {
         f"{unit}{metric}": _band(clusters, metric, 0.95)
         for unit, clusters in (("", samples), ("subject_", by_subject))
@@ -132,10 +132,6 @@ def chance_bands(
 
 
 _CHANCE_METRICS = ("accuracy", "balanced_accuracy")
-
-
-def _singles(n: int) -> NDArray[np.int_]:
-    return np.ones(n, dtype=int)
 
 
 def _band(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from idfsmec._files import check_readable, is_of_the_disk, naming_disk, refuse_moved, take_lock
 from idfsmec.errors import InputError
@@ -74,52 +74,43 @@ class Planned:
     result: TaskResult = field(repr=False)
 
 
-class Store:
-    """Results of tasks in a file that survives interruptions of a run.
+class Store(contextlib.AbstractContextManager["Store"]):
+    """Results of tasks in ``store.sqlite`` of a folder, which survives interruptions of a run.
 
-    A task is either in ``done`` with all its rows or it is not; what a killed process had in
-    hand is simply not there. Failures are kept apart and never count as done.
-
-    Parameters
-    ----------
-    folder : path
-        Where ``store.sqlite`` lies or will lie.
-    read_only : bool
-        Readers may look while another process writes. There is one writer: a second one is
-        refused, by a lock that ends with the process that holds it, however it ends.
-    overwrite : bool
-        Whether rows that were damaged after they were written are removed, to be computed again.
-        Otherwise the store is refused.
+    A task is either in ``done`` with all its rows or it is not. Readers may look while another
+    process writes. There is one writer: a second one is refused, by a lock that ends with the
+    process that holds it, however it ends. With ``overwrite``, rows that were damaged after they
+    were written are removed, to be computed again; otherwise the store is refused.
     """
 
     def __init__(
         self, folder: str | Path, *, read_only: bool = False, overwrite: bool = False
     ) -> None:
         self.path = Path(folder) / "store.sqlite"
-        self._lock: sqlite3.Connection | None = None
         check_readable(*self.path.parent.glob("store.*"))
         if self.path.is_dir():
             raise InputError(f"{self.path} is a folder; move it away or choose another folder")
-        if read_only:
-            if not self.path.exists():
-                raise InputError(
-                    f"{folder} holds no results: there is no store.sqlite in it; make some with "
-                    "`idfsmec benchmark` or idfsmec.evaluation.accuracy"
-                )
-        else:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = take_lock(
-                self.path.with_suffix(".lock"),
-                f"another process is writing to {self.path.parent}; wait for it to end, or choose "
-                "another folder",
+        if read_only and not self.path.exists():
+            raise InputError(
+                f"{folder} holds no results: there is no store.sqlite in it; make some with "
+                "`idfsmec benchmark` or idfsmec.evaluation.accuracy"
             )
-        try:
+        with contextlib.ExitStack() as stack:
+            if not read_only:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                busy = (
+                    f"another process is writing to {self.path.parent}; wait for it to end, or "
+                    "choose another folder"
+                )
+                lock = take_lock(self.path.with_suffix(".lock"), busy)
+                stack.callback(lock.close)
             with naming_disk(self.path):
                 self._db = self._open(read_only, overwrite)
+                stack.callback(self._db.close)
                 self._file = self.path.stat()
-        except BaseException:
-            self._release()
-            raise
+            if not read_only:
+                stack.callback(self._make_single_file)
+            self._closing = stack.pop_all()
 
     def _open(self, read_only: bool, overwrite: bool) -> sqlite3.Connection:
         address = f"{self.path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
@@ -196,11 +187,11 @@ class Store:
     def add_tables(self, tables: Collection[StoredTable], *, overwrite: bool = False) -> None:
         """Keep what the tables of a run are.
 
-        A table goes by its digest: another one under a name that is known would give old results
-        its own column names. It is refused, or takes the place of the old one with all its plans.
+        Another table under a known name would give old results its own column names: it is
+        refused, or with ``overwrite`` replaces the old one and its plans.
         """
-        known = {name: table.digest for name, table in self.tables().items()}
-        changed = [one.name for one in tables if known.get(one.name, one.digest) != one.digest]
+        known = self.tables()
+        changed = [t.name for t in tables if t.digest != known.get(t.name, t).digest]
         if changed and not overwrite:
             raise InputError(
                 f"{self.path.parent} holds results of another table named {changed[0]!r}, with "
@@ -211,9 +202,9 @@ class Store:
         with self._transaction():
             for name in changed:
                 self._db.execute("DELETE FROM plan WHERE table_name = ?", [name])
-            for one in tables:
-                parts = (_pack(part) for part in (one.columns, one.about, one.chance))
-                self._insert("tables", one.name, one.digest, *parts)
+            for table in tables:
+                parts = map(_pack, (table.columns, table.about, table.chance))
+                self._insert("tables", table.name, table.digest, *parts)
 
     def tables(self) -> dict[str, StoredTable]:
         """All tables by name."""
@@ -224,10 +215,7 @@ class Store:
         }
 
     def set_plan(self, experiment: str, tasks: Sequence[Task], *, keep: bool = False) -> None:
-        """Set the tasks of an experiment; results of other tasks stay in the store.
-
-        With ``keep``, tasks of tables that none of these is about stay in the plan.
-        """
+        """Set the tasks of an experiment; with ``keep``, those of other tables stay planned."""
         with self._transaction():
             names = {task.table for task in tasks}
             planned = self._db.execute(
@@ -314,10 +302,7 @@ class Store:
 
     def close(self) -> None:
         """Close the file and let others write."""
-        if self._lock is not None:
-            self._make_single_file()
-        self._db.close()
-        self._release()
+        self._closing.close()
 
     def _make_single_file(self) -> None:
         """Go back to a single file, which can be copied as it is; a reader may be in the way."""
@@ -333,14 +318,6 @@ class Store:
                         "store, or copy both files",
                         stacklevel=2,
                     )
-
-    def _release(self) -> None:
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -1,21 +1,15 @@
 """How few electrodes, how many participants: AUC per subject against either number.
 
-Tables are taken as they were recorded, folds are by subject or by site.
-
-Electrodes: each training fold orders them by IDFS-MEC's channel weights. The table is cut down to
-the first 1, 2, 3, ... of them before anything is imputed, as a cap with so few electrodes would
-record it, and all their features go through the pipeline of a method. Random sets and the
-electrodes of headsets are scored on the same folds.
-
-Participants: subsets of the training subjects are drawn without replacement and in proportion to
-the classes; smaller subsets are part of larger ones. A method is tuned by inner folds of a subset
-and scored on the subjects held out, who are the same for all sizes.
+Each training fold orders electrodes by IDFS-MEC's channel weights. The table is cut down to the
+first 1, 2, 3, ... of them before anything is imputed, as a cap with so few electrodes would record
+it. Subsets of the training subjects are drawn in proportion to the classes, smaller ones as part
+of larger ones; the subjects held out are the same for all sizes.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -27,16 +21,10 @@ import pandas as pd
 from idfsmec._validation import derive_seed
 from idfsmec.errors import InputError
 from idfsmec.evaluation.protocol import Protocol, protocol_from, split_table
-from idfsmec.evaluation.results import Results
+from idfsmec.evaluation.results import Results, of_method
 from idfsmec.evaluation.run import Tables, method_or_ours, run_experiment
 from idfsmec.evaluation.store import TaskResult
-from idfsmec.evaluation.tasks import (
-    Task,
-    add_inner_folds,
-    channel_counts,
-    make_task,
-    score_fold,
-)
+from idfsmec.evaluation.tasks import Task, add_inner_folds, channel_counts, make_task, score_fold
 from idfsmec.metrics import Codes, MeanInterval, corrected_interval, score_interval
 from idfsmec.prediction.methods import METHODS, Classifier, Imputer, Method, with_parts
 from idfsmec.prediction.pipeline import FoldSamples, TableArrays, harmonize_samples
@@ -117,22 +105,15 @@ def electrodes(
         raise InputError(f"margin is {margin}; give an AUC from above 0 to below 0.5")
     methods = with_parts([METHODS.find("all features")], imputer, classifier)
     methods.append(method_or_ours(None))
-    plan = partial(_plan_electrodes, counts=counts)
-    return _run(ELECTRODES, tables, out, methods, protocol, plan, also={"margin": margin}, **how)
+    planned = _as_recorded(protocol)
+    how |= {"plan": partial(_plan_electrodes, counts=counts), "also": {"margin": margin}}
+    return run_experiment(ELECTRODES, tables, out, methods, planned, **how)
 
 
-def _run(
-    experiment: str,
-    tables: Tables,
-    out: str | Path,
-    methods: Sequence[Method],
-    protocol: Protocol | Mapping[str, Any] | None,
-    plan: Callable[..., Iterable[Task]],
-    **how: Any,
-) -> Results:
-    """Run an experiment on tables without simulated missing channels."""
+def _as_recorded(protocol: Protocol | Mapping[str, Any] | None) -> Protocol:
+    """Return a protocol for tables as they were recorded, without simulated missing channels."""
     planned = protocol_from(protocol, Protocol())
-    planned = planned.with_changes(
+    return planned.with_changes(
         folds="site" if planned.folds == "site" else "subject",
         missing_in="everywhere",
         tuning="nested",
@@ -140,7 +121,6 @@ def _run(
         patterns=("random",),
         metric="subject_roc_auc",
     )
-    return run_experiment(experiment, tables, out, methods, planned, plan=plan, **how)
 
 
 def _plan_electrodes(
@@ -293,10 +273,12 @@ def electrode_curve(results: Results, table: str | None = None) -> ElectrodeCurv
     fewer = own.loc[own.index < every, "loss_high"].sort_index(ascending=False)
     passed = fewer.index[(fewer <= margin).cummin()]
     smallest = int(passed[-1]) if passed.size else None
-    picks = results.selections
-    picks = picks[(picks["experiment"] == ELECTRODES) & (picks["table"] == rows["table"].iloc[0])]
-    picks = picks[picks["method"] == ours]
-    chosen = _count_chosen(picks["ranking"], own.index)
+    picks = of_method(results.selections, rows["table"].iloc[0], ours, ELECTRODES)
+    # Share of folds in which an electrode is among the first ones.
+    orders = [dict.fromkeys(split_column(column)[0] for column in r) for r in picks["ranking"]]
+    places = pd.DataFrame([{name: i for i, name in enumerate(order)} for order in orders])
+    shares = pd.DataFrame({number: (places < number).mean() for number in own.index})
+    chosen = shares.sort_index().sort_values(list(own.index), ascending=False, kind="stable")
     return ElectrodeCurve(curve, chosen, margin, smallest, _answer(own, margin, smallest))
 
 
@@ -311,14 +293,6 @@ def _rows_of(results: Results, experiment: str, table: str | None) -> pd.DataFra
             f"--experiment {experiment}"
         )
     return rows
-
-
-def _count_chosen(rankings: pd.Series, numbers: pd.Index) -> pd.DataFrame:
-    """Share of folds in which an electrode is among the first ones."""
-    orders = (dict.fromkeys(split_column(name)[0] for name in each) for each in rankings)
-    places = pd.DataFrame([{name: i for i, name in enumerate(order)} for order in orders])
-    shares = pd.DataFrame({number: (places < number).mean() for number in numbers}).sort_index()
-    return shares.sort_values(list(numbers), ascending=False, kind="stable")
 
 
 def _answer(own: pd.DataFrame, margin: float, smallest: int | None) -> str:
@@ -409,8 +383,8 @@ def participants(
     [16, 32]
     """
     methods = with_parts([method_or_ours(method)], imputer, classifier)
-    plan = partial(_plan_participants, sizes=sizes)
-    return _run(PARTICIPANTS, tables, out, methods, protocol, plan, **how)
+    how["plan"] = partial(_plan_participants, sizes=sizes)
+    return run_experiment(PARTICIPANTS, tables, out, methods, _as_recorded(protocol), **how)
 
 
 def _plan_participants(
@@ -419,7 +393,7 @@ def _plan_participants(
     """Plan each number of training subjects on each fold."""
     (method,) = methods
     classes = [
-        np.bincount(_subjects_of(table.take(train))[1], minlength=table.n_classes)
+        np.bincount(_subjects_of(table, train)[1], minlength=table.n_classes)
         for seed in protocol.seeds
         for train, _ in split_table(table, protocol, seed)
     ]
@@ -438,18 +412,18 @@ def _plan_participants(
     return _plan(table, method, protocol, _compute_participants, sized)
 
 
-def _subjects_of(samples: TableArrays) -> tuple[Codes, Codes]:
-    """Return the subjects of samples, and the class of each."""
-    subjects, first = np.unique(samples.subjects, return_index=True)
-    return subjects, samples.y[first]
+def _subjects_of(table: TableArrays, rows: Codes) -> tuple[Codes, Codes]:
+    """Return the subjects of some samples, and the class of each."""
+    subjects, first = np.unique(table.subjects[rows], return_index=True)
+    return subjects, table.y[rows[first]]
 
 
 def _compute_participants(
     table: TableArrays, *, method: Method, protocol: Protocol, size: int, seed: int, fold: int
 ) -> TaskResult:
     """Score a method on one fold, learned from so many of its training subjects."""
-    train, test = (table.take(rows) for rows in split_table(table, protocol, seed)[fold])
-    subjects, labels = _subjects_of(train)
+    train, test = split_table(table, protocol, seed)[fold]
+    subjects, labels = _subjects_of(table, train)
     rng = np.random.default_rng(derive_seed("participants", seed, fold))
     # Within each class a random order, spread evenly over 0 to 1: the first ones of all classes
     # together have their shares of each class, whatever their number.
@@ -458,8 +432,8 @@ def _compute_participants(
         members = np.flatnonzero(labels == label)
         place[members] = (rng.permutation(members.size) + 0.5) / members.size
     drawn = subjects[np.argsort(place, kind="stable")[:size]]
-    train = train.take(np.flatnonzero(np.isin(train.subjects, drawn)))
-    return _score(method, train, test, protocol, seed, fold)
+    train = train[np.isin(table.subjects[train], drawn)]
+    return _score(method, table.take(train), table.take(test), protocol, seed, fold)
 
 
 @dataclass(frozen=True)

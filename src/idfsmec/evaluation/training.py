@@ -29,6 +29,7 @@ from idfsmec.evaluation.results import judge_site
 from idfsmec.evaluation.statistics import chance_band
 from idfsmec.evaluation.tasks import add_inner_folds, method_pipeline
 from idfsmec.metrics import (
+    Codes,
     Floats,
     auc_from_ranks,
     draw_within_classes,
@@ -236,8 +237,8 @@ def train_model(
         **({"harmonize": harmonize} if harmonize else {}),
         **({"electrodes": electrodes} if electrodes else {}),
     }
-    held_out = _HeldOut(model, table, probabilities, by_site=folds == "site")
-    performance = _measure(model, table, held_out, seed, prevalence) | _use(model, used)
+    how = {"by_site": folds == "site", "seed": seed, "prevalence": prevalence}
+    performance = _measure(model, table, probabilities, **how) | _use(model, used)
     return replace(model, protocol=protocol, performance=performance, audit=dict(audit or {}))
 
 
@@ -306,115 +307,91 @@ def _largest(names: Sequence[str], values: Floats, most: int = 20) -> dict[str, 
     return {names[i]: float(values[i]) for i in order if values[i] > 0}
 
 
-class _HeldOut:
-    """Subjects when they were held out, in order of their names."""
-
-    def __init__(
-        self, model: Model, table: FeatureTable, probabilities: Floats, *, by_site: bool
-    ) -> None:
-        names = table.subjects.to_numpy().astype(str)
-        _, first, member = np.unique(names, return_index=True, return_inverse=True)
-        codes = np.searchsorted(model.estimator.classes_, table.y.to_numpy())
-        # Means over epochs, (n_repeats, n_shares, n_subjects, n_classes).
-        self.probabilities, self.y = mean_decisions(probabilities, codes, member)
-        self.sites = np.asarray(table.sites).astype(str)[first] if by_site else None
-        #: The data of held-out subjects that calibrate predictions.
-        self.kept = {
-            "true": self.y.tolist(),
-            "prior": model.prior,  # how frequent the model takes classes to be
-            "shares": list(SHARES),
-            "left": self.probabilities.mean(axis=0).round(6).tolist(),
-        }
-        #: Probabilities as predictions give them, each by the other subjects.
-        self.calibrated = Calibration(self.kept).leave_one_out()
-        self.right = self.calibrated.argmax(axis=1) == self.y
-
-    def roc_auc(self, counts: Floats, share: int = 0) -> Floats:
-        """Mean over repetitions, for subjects counted so often: (n_resamples,)."""
-        repeats = self.probabilities[:, share]
-        return np.mean([weighted_aucs(values, self.y, counts) for values in repeats], axis=0)
-
-    def balanced_accuracy(self, counts: Floats) -> Floats:
-        """Mean recall of the classes, for subjects counted so often: (n_resamples,)."""
-        masks = [self.y == code for code in np.unique(self.y)]
-        recalls = [counts[:, of] @ self.right[of] / counts[:, of].sum(axis=1) for of in masks]
-        return np.asarray(np.mean(recalls, axis=0))
-
-    def permuted_auc(self, rng: np.random.Generator) -> Floats:
-        """AUC when subjects exchange their labels, with those of their site: (n_resamples,)."""
-        labels = np.tile(self.y, (_RESAMPLES, 1))
-        where = np.zeros(self.y.size) if self.sites is None else self.sites
-        for site in np.unique(where):
-            members = np.flatnonzero(where == site)
-            labels[:, members] = rng.permuted(labels[:, members], axis=1)
-        aucs = []
-        for code in range(self.probabilities.shape[-1]):
-            ranks = rankdata(self.probabilities[:, 0, :, code], axis=1).mean(axis=0)
-            member = (labels == code).astype(np.float64)[:, None, :]
-            aucs.append(auc_from_ranks(ranks[:, None], member)[:, 0, 0])
-        return np.asarray(np.mean(aucs, axis=0))
-
-
 def _measure(
-    model: Model, table: FeatureTable, held_out: _HeldOut, seed: int, prevalence: float | None
+    model: Model,
+    table: FeatureTable,
+    probabilities: Floats,
+    *,
+    by_site: bool,
+    seed: int,
+    prevalence: float | None,
 ) -> dict[str, Any]:
-    """Return the ``performance`` of a model on held-out subjects."""
-    y, rng = held_out.y, np.random.default_rng(derive_seed("people", seed))
-    draws, once = draw_within_classes(y, _RESAMPLES, rng), np.ones((1, y.size))
-
-    def with_interval(score: Any, *how: Any) -> dict[str, float]:
-        low, high = np.quantile(score(draws, *how), _TAILS)
-        return {"mean": float(score(once, *how)[0]), "low": float(low), "high": float(high)}
-
-    by_share = [
-        {"share": share, **with_interval(held_out.roc_auc, place)}
-        for place, share in enumerate(SHARES)
+    """Return the ``performance`` of a model on held-out subjects, in order of their names."""
+    names = table.subjects.to_numpy().astype(str)
+    _, first, member = np.unique(names, return_index=True, return_inverse=True)
+    codes = np.searchsorted(model.estimator.classes_, table.y.to_numpy())
+    # Means over epochs, (n_repeats, n_shares, n_subjects, n_classes).
+    by_subject, y = mean_decisions(probabilities, codes, member)
+    held_out = {
+        "true": y.tolist(),
+        "prior": model.prior,  # how frequent the model takes classes to be
+        "shares": list(SHARES),
+        "left": by_subject.mean(axis=0).round(6).tolist(),
+    }
+    # As predictions give them, each by the other subjects.
+    calibrated = Calibration(held_out).leave_one_out()
+    right = calibrated.argmax(axis=1) == y
+    sites = np.asarray(table.sites).astype(str)[first] if by_site else np.zeros(y.size, dtype=str)
+    rng = np.random.default_rng(derive_seed("people", seed))
+    weights = np.vstack([np.ones(y.size), draw_within_classes(y, _RESAMPLES, rng)])
+    aucs = [
+        _with_interval(np.mean([weighted_aucs(repeat, y, weights) for repeat in repeats], axis=0))
+        for repeats in by_subject.swapaxes(0, 1)
     ]
-    low, high = map(float, np.quantile(held_out.permuted_auc(rng), _TAILS))
+    masks = [y == code for code in np.unique(y)]
+    recalls = [weights[:, of] @ right[of] / weights[:, of].sum(axis=1) for of in masks]
+    low, high = map(float, np.quantile(_permuted_aucs(by_subject[:, 0], y, sites, rng), _TAILS))
     band = chance_band(np.bincount(y).tolist(), metric="balanced_accuracy")
+    chance = {"chance": band.chance, "chance_low": band.low, "chance_high": band.high}
     measured: dict[str, Any] = {
         "metrics": {
-            "roc_auc": {
-                **with_interval(held_out.roc_auc),
-                "chance": 0.5,
-                "chance_low": low,
-                "chance_high": high,
-            },
-            "balanced_accuracy": {
-                **with_interval(held_out.balanced_accuracy),
-                "chance": band.chance,
-                "chance_low": band.low,
-                "chance_high": band.high,
-            },
+            "roc_auc": {**aucs[0], "chance": 0.5, "chance_low": low, "chance_high": high},
+            "balanced_accuracy": {**_with_interval(np.mean(recalls, axis=0)), **chance},
         },
-        "by_share": by_share,
-        "calibration": _calibration(held_out, model.classes),
-        "held_out": {**held_out.kept, "calibrated": held_out.calibrated.round(6).tolist()},
+        "by_share": [{"share": share, **auc} for share, auc in zip(SHARES, aucs, strict=True)],
+        "calibration": _calibration(calibrated, y, model.classes),
+        "held_out": {**held_out, "calibrated": calibrated.round(6).tolist()},
     }
     if y.max() == 1:
-        given = model.classes[1], y == 1, held_out.calibrated[:, 1], model.prior[1]
+        given = model.classes[1], y == 1, calibrated[:, 1], model.prior[1]
         measured["clinical"] = summarise_clinical(*given, subject_groups(table), prevalence)
-    if held_out.sites is not None:
-        measured["by_site"] = _by_site(held_out, held_out.sites)
+    if by_site:
+        measured["by_site"] = rows = []
+        for site in np.unique(sites):
+            here = sites == site
+            accuracy, counts = float(right[here].mean()), np.bincount(y[here]).tolist()
+            judged = judge_site(counts, int(here.sum()), accuracy)
+            rows.append({"site": str(site), **judged, "accuracy": accuracy})
     return measured
 
 
-def _by_site(held_out: _HeldOut, sites: NDArray) -> list[dict[str, Any]]:
-    """Accuracy at each site that was held out."""
-    rows = []
+def _with_interval(scores: Floats) -> dict[str, float]:
+    """Return the first score, with a 95 % CI from the others, those of resampled subjects."""
+    low, high = np.quantile(scores[1:], _TAILS)
+    return {"mean": float(scores[0]), "low": float(low), "high": float(high)}
+
+
+def _permuted_aucs(
+    probabilities: Floats, y: Codes, sites: NDArray, rng: np.random.Generator
+) -> Floats:
+    """AUC when subjects exchange their labels, with those of their site: (n_resamples,)."""
+    labels = np.tile(y, (_RESAMPLES, 1))
     for site in np.unique(sites):
-        here = sites == site
-        counts, share = np.bincount(held_out.y[here]).tolist(), float(held_out.right[here].mean())
-        judged = judge_site(counts, int(here.sum()), share)
-        rows.append({"site": str(site), **judged, "accuracy": share})
-    return rows
+        members = np.flatnonzero(sites == site)
+        labels[:, members] = rng.permuted(labels[:, members], axis=1)
+    aucs = []
+    for code in range(probabilities.shape[-1]):
+        ranks = rankdata(probabilities[..., code], axis=1).mean(axis=0)
+        member = (labels == code).astype(np.float64)[:, None, :]
+        aucs.append(auc_from_ranks(ranks[:, None], member)[:, 0, 0])
+    return np.asarray(np.mean(aucs, axis=0))
 
 
-def _calibration(held_out: _HeldOut, classes: Sequence[Any]) -> dict[str, Any]:
+def _calibration(calibrated: Floats, y: Codes, classes: Sequence[Any]) -> dict[str, Any]:
     """Of two classes the probability of the second; of more, that of the predicted one."""
-    label, given, hit = str(classes[1]), held_out.calibrated[:, 1], held_out.y == 1
+    label, given, hit = str(classes[1]), calibrated[:, 1], y == 1
     if len(classes) > 2:
-        label, given, hit = "", held_out.calibrated.max(axis=1), held_out.right
+        label, given, hit = "", calibrated.max(axis=1), calibrated.argmax(axis=1) == y
     n_bins = int(np.clip(given.size // _LEAST_IN_BIN, 1, _MOST_BINS))
     bins = []
     for rows in np.array_split(np.argsort(given, kind="stable"), n_bins):

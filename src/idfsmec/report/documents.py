@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from idfsmec.audit import Audit, audits_of, verdict
-from idfsmec.audit.variables import say_variable
+from idfsmec.audit.confounding import say_variable
 from idfsmec.evaluation import Results
 from idfsmec.report.clinic import summarise_clinical
 from idfsmec.report.data import TableResults, experiment_protocol, lowest_rate, task_scores
@@ -128,7 +128,7 @@ def describe_audit(audit: Audit) -> dict[str, Any]:
         "level": audit.level,
         "open": audit.level in {"red", "amber"},
         "title": verdict.TITLES[audit.level],
-        "verdict": verdict.say_verdict(audit),
+        "verdict": " ".join(verdict.say_verdict(audit)),
         "subjects": verdict.count_classes(audit.n_subjects, audit),
         "folds": verdict.say_folds(audit),
         "tiles": [
