@@ -56,7 +56,7 @@ def train(
     from idfsmec.prediction import save_model
     from idfsmec.prediction.methods import find_methods
     from idfsmec.prediction.model import check_model_path
-    from idfsmec.report.cards import card_paths, write_model_card
+    from idfsmec.report.documents import card_paths, write_model_card
     from idfsmec.table import FeatureTable
 
     path = options.check_output(output, ".skops", force, [Path(table)])
@@ -104,7 +104,7 @@ def train(
 def _print_performance(model: Model) -> None:
     import pandas as pd
 
-    from idfsmec.report.cards import metric_rows
+    from idfsmec.report.documents import metric_rows
 
     names = {"name": "score", "value": "value", "ci": "95 % CI", "chance": "chance (95 %)"}
     cells = pd.DataFrame(metric_rows(model))[list(names)].rename(columns=names)

@@ -174,15 +174,8 @@ def difference_figures(table: TableResults) -> Iterator[PageFigure]:
     if main is None or main not in names or len(names) < 2:
         return
     caption = "Differences paired by fold, with 95 % CI corrected for overlapping training sets."
-    for pattern, rows, note in table.by_pattern():
-        draw = partial(
-            plot_paired_differences,
-            rows,
-            reference=main,
-            methods=table.methods,
-            metric=table.metric,
-            note=note,
-        )
+    for pattern, rows, how in table.by_pattern():
+        draw = partial(plot_paired_differences, rows, reference=main, **how)
         sentences = _describe_differences(table, rows, main)
         yield PageFigure("differences", draw, caption, sentences, pattern)
 

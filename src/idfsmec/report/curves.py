@@ -1,8 +1,4 @@
-"""Draw and describe curves: scores by missing rate, features, imputer, participants and more.
-
-Each line has its CI and is named at its end. Curves show accuracy, electrodes and participants,
-and the method itself: its parts, its two parameters, convergence and cost.
-"""
+"""Draw and describe curves: scores by missing rate, features, imputer, participants and more."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 from numpy.typing import NDArray
 
-from idfsmec.evaluation import Results, electrode_curve, participant_curve
+from idfsmec.evaluation import ElectrodeCurve, Results, electrode_curve, participant_curve
 from idfsmec.report import data, style
 from idfsmec.report.channels import plot_channel_weights
 from idfsmec.report.data import TableResults
@@ -32,15 +28,18 @@ from idfsmec.report.text import (
     seconds,
 )
 
+#: Title, note, and what stands at the axes.
+_Labels = tuple[str, str, str, str]
 #: So many values of x are named at most.
 _MOST_TICKS = 12
 _TEST = "at 5 % after Holm's correction"
 _RATE = "share of channels removed, in addition to those the table lacks"
 #: So many comparison methods are drawn with CI: more would hide each other.
 _BEST = 2
-#: How curves of AUC per participant are drawn.
-_AUC: Any = {"chance": {"chance": 0.5, "low": 0.5, "high": 0.5}, "written": "{:.2f}".format}
-_AUC |= {"line": "choice", "log": "x"}
+#: How lines of the main method, of others and of quiet ones are drawn.
+_MAIN = {"linewidth": 2.4, "markersize": 6, "alpha": 1.0, "zorder": 5}
+_OTHER = {"linewidth": 1.2, "markersize": 4, "alpha": 1.0, "zorder": 3}
+_QUIET = {"linewidth": 0.8, "markersize": 2.5, "alpha": 0.4, "zorder": 2.5}
 #: Electrodes are mapped for this number of them, where no smallest number is known.
 _MAPPED = 4
 
@@ -111,15 +110,8 @@ def accuracy_by_rate_figures(table: TableResults) -> Iterator[PageFigure]:
         "Mean over folds with 95 % CI corrected for overlapping training sets. Grey: 95 % band of "
         "chance."
     )
-    for pattern, rows, note in table.by_pattern():
-        draw = partial(
-            plot_accuracy_by_rate,
-            rows,
-            methods=table.methods,
-            metric=table.metric,
-            chance=table.chance(),
-            note=note,
-        )
+    for pattern, rows, how in table.by_pattern():
+        draw = partial(plot_accuracy_by_rate, rows, chance=table.chance(), **how)
         sentences = _describe_by_rate(table, rows)
         yield PageFigure("accuracy-by-rate", draw, caption, sentences, pattern)
 
@@ -178,7 +170,7 @@ def accuracy_by_k_figures(table: TableResults) -> Iterator[PageFigure]:
     if table.rows()["k"].nunique() < 2:
         return
     caption = "Mean over folds and missing rates for each number of selected features."
-    for pattern, rows, note in table.by_pattern():
+    for pattern, rows, how in table.by_pattern():
         tasks = data.task_scores(_curve_rows(rows), table.metric, by=["k"])
         curves = data.intervals(tasks, ["method", "k"])
         # Methods that have no k (all features, boosting) run level across the others' range.
@@ -187,7 +179,7 @@ def accuracy_by_k_figures(table: TableResults) -> Iterator[PageFigure]:
         ks = pd.DataFrame({"k": sorted(curves.loc[~level, "k"].unique())})
         spread = curves[level].drop(columns="k").merge(ks, how="cross")
         curves = pd.concat([curves[~level], spread], ignore_index=True)
-        looks, note = _curve_looks(curves, table.methods, note)
+        looks, note = _curve_looks(curves, table.methods, how["note"])
         title = "Accuracy by number of selected features"
         labels = title, note, "selected features", metric_name(table.metric)
         draw = partial(_draw_curves, curves, "k", looks, labels, chance=table.chance())
@@ -209,16 +201,20 @@ def _describe_by_k(table: TableResults, tasks: pd.DataFrame) -> list[str]:
     scores = tasks[tasks["method"] == table.main]
     if scores["k"].nunique() < 2:
         return []
-    means = scores.groupby("k")["value"].mean()
-    best = int(str(means.idxmax()))
-    paired = data.differences(scores, best, "k")
-    worse = paired.loc[paired["significant"] & (paired["difference"] > 0), "k"]
-    text = f"lower with {listing(sorted(map(int, worse)), 12)} ({SIGNIFICANT})"
+    means, best, worse = _find_best(scores, "k")
+    text = f"lower with {listing(sorted(map(int, worse['k'])), 12)} ({SIGNIFICANT})"
     if worse.empty:
         span = 100 * (means.max() - means.min())
         text = f"no difference to other numbers is {SIGNIFICANT}; all lie within {span:.1f} points"
-    first = f"The mean of {table.main} is highest with {best} features"
+    first = f"The mean of {table.main} is highest with {int(best)} features"
     return [f"{first} ({percent(means[best], 1)}); {text}."]
+
+
+def _find_best(tasks: pd.DataFrame, column: str) -> tuple[pd.Series, Any, pd.DataFrame]:
+    """Return the means by a column, the value with the highest, and those below it after Holm."""
+    means = tasks.groupby(column)["value"].mean()
+    paired = data.differences(tasks, means.idxmax(), column)
+    return means, means.idxmax(), paired[paired["significant"] & (paired["difference"] > 0)]
 
 
 def imputation_figures(table: TableResults) -> Iterator[PageFigure]:
@@ -245,12 +241,10 @@ def imputation_figures(table: TableResults) -> Iterator[PageFigure]:
 def _describe_imputers(tasks: pd.DataFrame) -> str:
     """Name the imputer with the highest score where most is missing, and those below it."""
     here = tasks[tasks["rate"] == tasks["rate"].max()]
-    means = here.groupby("imputer")["value"].mean()
-    best = str(means.idxmax())
-    paired = data.differences(here, best, "imputer")
+    means, best, worse = _find_best(here, "imputer")
     each = [
         f"{row['imputer']} ({points(-row['difference'])} points)"
-        for row in paired[paired["significant"] & (paired["difference"] > 0)].to_dict("records")
+        for row in worse.to_dict("records")
     ]
     others = f"no difference to the others is {SIGNIFICANT}"
     if each:
@@ -292,61 +286,26 @@ def plot_electrode_curve(
         dashed line lies the margin below the AUC of all electrodes.
     """
     summary = electrode_curve(results, table)
-    curve, ax = summary.curve, style.make_axes(ax)
+    curve = summary.curve
     counts = curve.groupby("choice", sort=False)["n_electrodes"].nunique()
     weighted = str(counts.drop("random", errors="ignore").idxmax())
-    looks = {
-        weighted: MethodLook("by channel weights", style.EMPHASIS, "o", main=True),
-        "random": MethodLook("random", style.SANITY, "s", style.DASHES),
-    }
-    looks = {name: look for name, look in looks.items() if name in counts}
-    lines = curve[curve["choice"].isin(list(looks))]
+    names = {weighted: "by channel weights", "random": "random"}
+    lines = curve[curve["choice"].isin(list(names))]
     note = describe_protocol(data.experiment_protocol(results, "electrodes"))
     labels = "How few electrodes?", note, "electrodes", "AUC per participant"
-    _draw_curves(lines, "n_electrodes", looks, labels, ax=ax, **_AUC)
+    ax = _draw_auc(lines, "n_electrodes", names, labels, ax)
     every = lines[lines["choice"] == weighted].sort_values("n_electrodes")["mean"].iloc[-1]
     least = float(every) - summary.margin
     ax.axhline(least, color=style.MUTED, linewidth=1, linestyle="--")
     text = f"all electrodes − {summary.margin:g}"
     style.annotate(ax, text, (0, least), (4, -10), ("axes fraction", "data"))
-    headsets = curve[~curve["choice"].isin(list(looks))].to_dict("records")
+    headsets = curve[~curve["choice"].isin(list(names))].to_dict("records")
     for level, row in enumerate(headsets):
         point = float(row["n_electrodes"]), float(row["mean"])
         ax.plot(*point, "D", color=style.FILTER, markersize=5, gid=f"cap-{row['choice']}")
         # Headsets may share a number of electrodes: their names stand on different lines.
         style.annotate(ax, row["choice"], point, (0, -13 - 11 * level), ha="center", fontsize=7.5)
     return ax
-
-
-def electrode_figures(table: TableResults) -> Iterator[PageFigure]:
-    """AUC against the number of electrodes, and how often each electrode is chosen."""
-    if table.all_rows("electrodes").empty:
-        return
-    summary = electrode_curve(table.results, table.name)
-    caption = (
-        "Electrodes are chosen in each training fold by channel weights; all their features are "
-        "used. Diamonds: headsets whose electrodes the table has. Dotted: chance."
-    )
-    draw = partial(plot_electrode_curve, table.results, table=table.name)
-    numbers = plain_records(summary.curve)
-    yield PageFigure("electrodes", draw, caption, [summary.sentence], numbers=numbers)
-    wanted = summary.smallest or _MAPPED
-    number = min(summary.chosen.columns.astype(int), key=lambda count: abs(count - wanted))
-    shares = summary.chosen[number].sort_values(ascending=False, kind="stable")
-    draw = partial(
-        plot_channel_weights,
-        shares,
-        title=f"Chosen among the first {number}",
-        label="share of folds",
-        note=table.note("electrodes"),
-        montage=table.montage,
-    )
-    each = [f"{name} ({percent(share)})" for name, share in shares[shares > 0].items()]
-    sentence = f"Among the first {number} electrodes: {listing(each, 8)} of folds."
-    if np.isclose(shares.iloc[:number], 1.0).all():
-        sentence = f"All folds chose {listing(shares.index[:number], 20)}."
-    caption = "Share of training folds that chose an electrode."
-    yield PageFigure("electrodes-chosen", draw, caption, [sentence])
 
 
 @style.literal_text
@@ -371,30 +330,67 @@ def plot_participant_curve(
     """
     curve = participant_curve(results, table).curve
     shares = pd.DataFrame({"n_subjects": curve["n_subjects"], "mean": curve["significant"]})
-    share = "share of repeats\nwith significant AUC"
-    looks = {
-        "AUC": MethodLook("AUC", style.EMPHASIS, "o", main=True),
-        "share": MethodLook(share, style.SANITY, "s", style.DASHES),
-    }
+    names = {"AUC": "AUC", "share": "share of repeats\nwith significant AUC"}
     lines = pd.concat([curve.assign(choice="AUC"), shares.assign(choice="share")])
     note = describe_protocol(data.experiment_protocol(results, "participants"))
     axes = "training participants", "AUC per participant; share of repeats"
-    labels = "How many participants?", note, *axes
-    return _draw_curves(lines, "n_subjects", looks, labels, ax=ax, **_AUC)
+    return _draw_auc(lines, "n_subjects", names, ("How many participants?", note, *axes), ax)
 
 
-def participant_figures(table: TableResults) -> Iterator[PageFigure]:
-    """AUC against the number of training participants."""
-    if table.all_rows("participants").empty:
-        return
-    summary = participant_curve(table.results, table.name)
-    caption = (
-        "Subsets of the training participants, drawn in each fold; held-out participants are "
-        "the same for all numbers. Dotted: chance."
+def _draw_auc(
+    lines: pd.DataFrame, x: str, names: Mapping[str, str], labels: _Labels, ax: Axes | None
+) -> Axes:
+    """Draw AUC per participant, and a dashed line if there is one, against the size of a study."""
+    (first, main), (second, other) = names.items()
+    looks = {first: MethodLook(main, style.EMPHASIS, "o", main=True)}
+    if second in set(lines["choice"]):
+        looks[second] = MethodLook(other, style.SANITY, "s", style.DASHES)
+    how: Any = {"line": "choice", "log": "x", "written": "{:.2f}".format}
+    chance = {"chance": 0.5, "low": 0.5, "high": 0.5}
+    return _draw_curves(lines, x, looks, labels, chance=chance, ax=ax, **how)
+
+
+def study_size_figures(table: TableResults) -> Iterator[PageFigure]:
+    """AUC against the numbers of electrodes and of participants; which electrodes are chosen."""
+    captions = {
+        "electrodes": "Electrodes are chosen in each training fold by channel weights; all their "
+        "features are used. Diamonds: headsets whose electrodes the table has. Dotted: chance.",
+        "participants": "Subsets of the training participants, drawn in each fold; held-out "
+        "participants are the same for all numbers. Dotted: chance.",
+    }
+    for section, summarise, plot in (
+        ("electrodes", electrode_curve, plot_electrode_curve),
+        ("participants", participant_curve, plot_participant_curve),
+    ):
+        if table.all_rows(section).empty:
+            continue
+        summary: Any = summarise(table.results, table.name)
+        draw = partial(plot, table.results, table=table.name)
+        about = captions[section], [summary.sentence]
+        yield PageFigure(section, draw, *about, numbers=plain_records(summary.curve))
+        if section == "electrodes":
+            yield _chosen_electrodes(table, summary)
+
+
+def _chosen_electrodes(table: TableResults, summary: ElectrodeCurve) -> PageFigure:
+    """Return the figure of how often each electrode is among the first ones."""
+    wanted = summary.smallest or _MAPPED
+    number = min(summary.chosen.columns.astype(int), key=lambda count: abs(count - wanted))
+    shares = summary.chosen[number].sort_values(ascending=False, kind="stable")
+    draw = partial(
+        plot_channel_weights,
+        shares,
+        title=f"Chosen among the first {number}",
+        label="share of folds",
+        note=table.note("electrodes"),
+        montage=table.montage,
     )
-    draw = partial(plot_participant_curve, table.results, table=table.name)
-    numbers = plain_records(summary.curve)
-    yield PageFigure("participants", draw, caption, [summary.sentence], numbers=numbers)
+    each = [f"{name} ({percent(share)})" for name, share in shares[shares > 0].items()]
+    sentence = f"Among the first {number} electrodes: {listing(each, 8)} of folds."
+    if np.isclose(shares.iloc[:number], 1.0).all():
+        sentence = f"All folds chose {listing(shares.index[:number], 20)}."
+    caption = "Share of training folds that chose an electrode."
+    return PageFigure("electrodes-chosen", draw, caption, [sentence])
 
 
 def ablation_figures(table: TableResults) -> Iterator[PageFigure]:
@@ -537,7 +533,7 @@ def _draw_curves(
     curves: pd.DataFrame,
     x: str,
     looks: Mapping[str, MethodLook],
-    labels: tuple[str, str, str, str],
+    labels: _Labels,
     *,
     line: str = "method",
     chance: Mapping[str, Any] | None = None,
@@ -547,9 +543,8 @@ def _draw_curves(
 ) -> Axes:
     """Draw ``mean`` against a column, with a CI from ``low`` to ``high``.
 
-    ``line`` is the column that names the lines, ``looks`` says how each is drawn, ``labels`` are
-    title, note, and what stands at the axes. ``log`` has the names of logarithmic axes.
-    ``written`` formats values.
+    ``line`` is the column that names the lines, ``looks`` says how each is drawn. ``log`` has the
+    names of logarithmic axes. ``written`` formats values.
     """
     ax = style.make_axes(ax)
     ticks = np.unique(curves[x].to_numpy(dtype=float))
@@ -579,19 +574,9 @@ def _draw_curves(
             ax.fill_between(at, low, high, color=look.color, alpha=0.14, linewidth=0, zorder=1.5)
         elif not look.quiet:
             ax.vlines(at, low, high, color=look.color, alpha=0.35, linewidth=1, zorder=2)
-        ax.plot(
-            at,
-            mean,
-            color=look.color,
-            linestyle=look.linestyle,
-            linewidth=2.4 if look.main else 0.8 if look.quiet else 1.2,
-            marker=look.marker,
-            markersize=6 if look.main else 2.5 if look.quiet else 4,
-            markeredgewidth=0,
-            alpha=0.4 if look.quiet else 1.0,
-            zorder=5 if look.main else 2.5 if look.quiet else 3,
-            gid=f"line-{name}",
-        )
+        how: Any = _MAIN if look.main else _QUIET if look.quiet else _OTHER
+        how = how | {"color": look.color, "linestyle": look.linestyle, "marker": look.marker}
+        ax.plot(at, mean, markeredgewidth=0, gid=f"line-{name}", **how)
         ends[name] = (float(at[-1]), float(np.clip(mean[-1], *ax.get_ylim())))
     shown = ticks[:: -(-ticks.size // _MOST_TICKS)]
     ax.xaxis.set_major_locator(FixedLocator(shown.tolist()))
@@ -632,11 +617,20 @@ def _draw_chance(ax: Axes, chance: Mapping[str, Any]) -> None:
 def _label_ends(
     ax: Axes, ends: Mapping[str, tuple[float, float]], looks: Mapping[str, MethodLook]
 ) -> None:
-    """Name each line beside its last point, instead of in a legend; limits must be final."""
+    """Name each line beside its last point, instead of in a legend; limits must be final.
+
+    Names are moved apart as little as possible, within the axes and in their order.
+    """
+    from scipy.optimize import isotonic_regression  # only figures with lines need it
+
     axes_of_data = ax.transData - ax.transAxes
     starts, heights = axes_of_data.transform(list(ends.values())).T
     n_points = ax.get_position().height * style.figure_of(ax).get_size_inches()[1] * 72
-    spread = _spread(heights, gap=11.5 / max(n_points, 1))
+    gap = 11.5 / max(n_points, 1)
+    order, steps = np.argsort(heights, kind="stable"), gap * np.arange(heights.size)
+    most = max(1 - gap * (heights.size - 1), 0.0)
+    spread = np.empty(heights.size)
+    spread[order] = np.clip(isotonic_regression(heights[order] - steps).x, 0, most) + steps
     for name, start, height, at in zip(ends, starts, heights, spread, strict=True):
         look = looks[name]
         middle = height if abs(height - at) < 0.01 else (height + at) / 2
@@ -645,15 +639,3 @@ def _label_ends(
         ax.plot(*leader, linewidth=0.6, alpha=0.7, clip_on=False, gid="leader", **where)
         size, weight = (9, "bold") if look.main else (8 if look.quiet else 8.5, "normal")
         ax.text(1.045, at, look.label, va="center", fontsize=size, fontweight=weight, **where)
-
-
-def _spread(heights: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
-    """Move labels apart as little as possible, keeping their order, within [0, 1]."""
-    from scipy.optimize import isotonic_regression  # only figures with lines need it
-
-    order = np.argsort(heights, kind="stable")
-    steps = gap * np.arange(heights.size)
-    most = max(1 - gap * (heights.size - 1), 0.0)
-    spread = np.empty(heights.size)
-    spread[order] = np.clip(isotonic_regression(heights[order] - steps).x, 0, most) + steps
-    return spread

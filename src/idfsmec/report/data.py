@@ -152,14 +152,18 @@ class TableResults:
         """Return the line under a figure's title: folds and tuning of the experiment."""
         return describe_protocol(experiment_protocol(self.results, experiment))
 
-    def by_pattern(self) -> Iterator[tuple[str, pd.DataFrame, str]]:
-        """Split accuracies by the pattern of missing channels, with notes; one is not named."""
-        rows, note = self.rows(), self.note()
+    def by_pattern(self) -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:
+        """Split accuracies by the pattern of missing channels; one alone is not named.
+
+        Also yields what figures of accuracy need: methods, metric and note.
+        """
+        rows, how = self.rows(), {"methods": self.methods, "metric": self.metric}
         patterns = rows["pattern"].unique()
         for pattern in patterns:
-            several = len(patterns) > 1
-            named = f"{note} · channels missing by pattern {pattern}" if several else note
-            yield str(pattern) if several else "", rows[rows["pattern"] == pattern], named
+            several, note = len(patterns) > 1, self.note()
+            note += f" · channels missing by pattern {pattern}" if several else ""
+            here = rows[rows["pattern"] == pattern]
+            yield str(pattern) if several else "", here, how | {"note": note}
 
     def whole_table_note(self, what: str = "") -> str:
         """Return the line under a figure's title for a ranking, which uses no folds."""
