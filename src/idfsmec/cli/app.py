@@ -40,6 +40,8 @@ _OPTIONS = {
     "n_repeats": "--repeats",
     "absent_ok": "--on-error skip",
 }
+#: Errors that are due to what the user gave.
+_BAD_INPUT = (InputError, FileNotFoundError, IsADirectoryError, PermissionError)
 #: How the system's loader, threads and Arrow say that there is no memory left.
 _WITHOUT_MEMORY = ("failed to map segment", "Cannot allocate memory", "can't start new thread")
 #: Seconds after which a process that was asked to end, and has not begun to, is ended.
@@ -75,12 +77,9 @@ class CommandGroup(TyperGroup):
         except KeyboardInterrupt as error:
             print_error(str(error) or "stopped")
             return 128 + getattr(error, "number", 2)
-        except (InputError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
-            _print_exception(error)
-            return 2
         except Exception as error:
-            _print_failure(error)
-            return 1
+            _print_exception(error)
+            return 2 if isinstance(error, _BAD_INPUT) else 1
         # Tasks of a benchmark failed, or recordings have no row in a table.
         n_failed = len(getattr(outcome, "failures", ()))
         return int(n_failed > 0 or getattr(outcome, "incomplete", False))
@@ -164,36 +163,30 @@ def command(**described: Any) -> Callable[[Function], Function]:
             parameters.append(parameter.replace(annotation=Annotated[hints[key], about]))
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        app.command(function.__name__, help=_help(function.__doc__ or ""))(run)
+        # On the terminal examples are bold instead of indented.
+        text = inspect.cleandoc(function.__doc__ or "").replace("::\n", ":\n")
+        text = re.sub(r"^    (.+)$", r"[bold]\1[/bold]", text, flags=re.MULTILINE)
+        app.command(function.__name__, help=text)(run)
         return function
 
     return register
 
 
-def _help(text: str) -> str:
-    """Format a docstring for the terminal: what follows ``::`` is bold instead of indented."""
-    cleaned = inspect.cleandoc(text).replace("::\n", ":\n")
-    return re.sub(r"^    (.+)$", r"[bold]\1[/bold]", cleaned, flags=re.MULTILINE)
-
-
 def _print_exception(error: Exception) -> None:
+    if not isinstance(error, _BAD_INPUT):
+        if isinstance(error, MemoryError) or any(text in str(error) for text in _WITHOUT_MEMORY):
+            error.__traceback__ = None  # it holds on to what filled the memory
+            print_plainly("out of memory; give fewer --jobs, a smaller table or more memory")
+            return
+        if _lacks_files(error):
+            print_error("too many open files; give fewer --jobs, or allow more (ulimit -n)")
+            return
     if state.debug:
         traceback.print_exception(error)
+    text = in_options(error)
     if isinstance(error, OSError) and error.strerror:  # the number of the error helps no user
         text = ": ".join(str(part) for part in (error.filename, error.strerror) if part)
-    else:
-        text = in_options(error)
     print_error(" ".join(text.split()) or type(error).__name__)
-
-
-def _print_failure(error: Exception) -> None:
-    if isinstance(error, MemoryError) or any(text in str(error) for text in _WITHOUT_MEMORY):
-        error.__traceback__ = None  # it holds on to what filled the memory
-        print_plainly("out of memory; give fewer --jobs, a smaller table or more memory")
-    elif _lacks_files(error):
-        print_error("too many open files; give fewer --jobs, or allow more (ulimit -n)")
-    else:
-        _print_exception(error)
 
 
 def _lacks_files(error: BaseException | None) -> bool:

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,29 +87,25 @@ def benchmark(
     protocol = {key: value for key, value in changes.items() if value is not None}
     named = read_tables(given, condition)
     options.check_cluster(dask)
-    chosen: dict[str, Any] = {"methods": options.split_names(methods)}
-    workers: dict[str, Any] = {"classifier": classifier, "n_jobs": n_jobs, "dask": dask}
+    chosen = {"methods": options.split_names(methods)}
+    workers = {"classifier": classifier, "n_jobs": n_jobs, "dask": dask}
     imputers = None if imputer is None else [imputer]
-    runs: dict[str, Any] = {
-        "accuracy": partial(
-            evaluation.accuracy, imputer=imputer, prevalence=prevalence, **chosen, **workers
-        ),
-        "imputation": partial(evaluation.imputation, imputers=imputers, **chosen, **workers),
-        "electrodes": partial(evaluation.electrodes, imputer=imputer, **workers),
-        "participants": partial(
-            evaluation.participants,
-            method=",".join(chosen["methods"] or ()) or None,  # one, or it is refused
-            imputer=imputer,
-            **workers,
-        ),
-        "ablation": partial(paper.ablation, imputer=imputer, **workers),
-        "sensitivity": partial(paper.sensitivity, imputer=imputer, **workers),
-        "cost": partial(evaluation.cost, **chosen),
+    common = {"imputer": imputer, **workers}
+    method = ",".join(chosen["methods"] or ()) or None  # one, or it is refused
+    runs: dict[str, tuple[Any, dict[str, Any]]] = {
+        "accuracy": (evaluation.accuracy, {"prevalence": prevalence, **chosen, **common}),
+        "imputation": (evaluation.imputation, {"imputers": imputers, **chosen, **workers}),
+        "electrodes": (evaluation.electrodes, common),
+        "participants": (evaluation.participants, {"method": method, **common}),
+        "ablation": (paper.ablation, common),
+        "sensitivity": (paper.sensitivity, common),
+        "cost": (evaluation.cost, chosen),
     }
     with stop_cleanly(out), warnings_as_lines(), shown(digest=RunningMeans()) as progress:
         for name in experiments:
             if name in runs:  # the audit comes last
-                runs[name](named, out, protocol=protocol, progress=progress, overwrite=force)
+                run, settings = runs[name]
+                run(named, out, protocol=protocol, progress=progress, overwrite=force, **settings)
     with stop_cleanly(out), shown() as progress:
         how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "overwrite": force}
         if resamples:

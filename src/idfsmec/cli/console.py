@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from textwrap import fill, shorten
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -54,34 +54,24 @@ class _Stream:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def write(self, text: str) -> int:
-        return self._do("write", text) or 0
-
-    def flush(self) -> None:
-        self._do("flush")
-
-    def isatty(self) -> bool:
-        return bool(self._do("isatty"))
-
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream(), name)
-
-    def _stream(self) -> Any:
         # A stream that was closed before we were started is None.
-        return getattr(sys, self._name) or self._discard()
+        attribute = getattr(getattr(sys, self._name) or self._discard(), name)
+        guarded = name in ("write", "flush", "isatty")
+        return partial(self._try, attribute) if guarded else attribute
+
+    def _try(self, action: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return action(*args)
+        except (OSError, ValueError):
+            # Also what is in the buffer must go nowhere, or the interpreter complains at exit.
+            self._discard()
+            return None
 
     def _discard(self) -> Any:
         stream = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
         setattr(sys, self._name, stream)
         return stream
-
-    def _do(self, action: str, *args: Any) -> Any:
-        try:
-            return getattr(self._stream(), action)(*args)
-        except (OSError, ValueError):
-            # Also what is in the buffer must go nowhere, or the interpreter complains at exit.
-            self._discard()
-            return None
 
 
 @cache
@@ -202,7 +192,19 @@ class shown:  # noqa: N801 - a context, in small letters like contextlib.suppres
         if state.quiet:
             return None
         if console("stderr").is_terminal:
-            self._bars = _start_bars()
+            from rich import progress
+
+            self._bars = progress.Progress(
+                progress.TextColumn("{task.description}", markup=False),
+                progress.BarColumn(),
+                progress.MofNCompleteColumn(),
+                progress.TimeElapsedColumn(),
+                progress.TextColumn("left"),
+                progress.TimeRemainingColumn(),
+                progress.TextColumn("{task.fields[last]}", markup=False),
+                console=console("stderr"),
+            )
+            self._bars.start()
             if self._title:
                 self._task(self._title)
         # With bars only a digest has something to add in lines.
@@ -252,20 +254,3 @@ class shown:  # noqa: N801 - a context, in small letters like contextlib.suppres
             parts = [f"{name}: {event.done} of {event.total}, {left:.0f} s left"]
         parts += ["" if self._digest is None else self._digest.sentence()]
         remark(shorten("; ".join(filter(None, parts)), WIDTH, placeholder=" ..."))
-
-
-def _start_bars() -> Any:
-    from rich import progress
-
-    bars = progress.Progress(
-        progress.TextColumn("{task.description}", markup=False),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("left"),
-        progress.TimeRemainingColumn(),
-        progress.TextColumn("{task.fields[last]}", markup=False),
-        console=console("stderr"),
-    )
-    bars.start()
-    return bars

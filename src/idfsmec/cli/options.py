@@ -241,11 +241,3 @@ def naming(name: AnyPath) -> Iterator[None]:
         yield
     except ValueError as error:
         raise InputError(f"{name}: {error}", argument=getattr(error, "argument", None)) from error
-
-
-def write_csv(frame: Any, path: Path) -> None:
-    """Write a frame for spreadsheets: no cell is a formula."""
-    from idfsmec._files import neutralise, replacing
-
-    with replacing(path) as (beside,):
-        neutralise(frame).to_csv(beside, index=False)

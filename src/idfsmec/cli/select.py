@@ -70,6 +70,7 @@ def select(
     site suppressed sums. Other values of lam and gamma than 1 and 2 are
     parameters of idfsmec.IDFSMEC.
     """
+    from idfsmec._files import write_csv
     from idfsmec.selection import IDFSMEC, channel_frame, ranking_frame
 
     given = options.paths(tables)
@@ -93,7 +94,7 @@ def select(
     channels = channels[~dead.loc[channels["channel"]].to_numpy()]
     if stability is not None and table is not None:
         features = _add_shares(features, table, stability)
-    options.write_csv(features, output)
+    write_csv(output, features)
     _print_ranking(features, channels)
     if stability is not None:
         _print_stability(stability, int(features["frequency"].notna().sum()))
