@@ -5,8 +5,6 @@ from .channels import (
     plot_score_heatmap,
     plot_selection_frequency,
 )
-from .comparison import plot_paired_differences
-from .curves import plot_accuracy_by_rate, plot_electrode_curve, plot_participant_curve
 from .documents import (
     plot_calibration,
     write_audit_page,
@@ -15,6 +13,12 @@ from .documents import (
     write_subject_pages,
 )
 from .page import summarise, write_report
+from .scores import (
+    plot_accuracy_by_rate,
+    plot_electrode_curve,
+    plot_paired_differences,
+    plot_participant_curve,
+)
 from .style import use_style
 from .text import describe_protocol
 

@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
+from scipy.spatial import Delaunay, QhullError
 
 from idfsmec.errors import InputError
 from idfsmec.missing.association import ALPHA
@@ -134,8 +135,6 @@ def _can_be_mapped(flat: NDArray[np.float64]) -> bool:
     """Return whether there are enough positions, none twice, and not all on one ring."""
     if len(flat) < _FEWEST_FOR_A_MAP or len(np.unique(flat.round(7), axis=0)) < len(flat):
         return False
-    from scipy.spatial import Delaunay, QhullError  # for maps alone
-
     try:
         Delaunay(flat, incremental=True).close()  # as MNE does it
     except QhullError:
@@ -153,17 +152,9 @@ def _draw_map(
     crowded = len(names) > 40
     darkest = float(values.max()) or 1.0
     top = set(names[np.argsort(-values, kind="stable")[: 10 if crowded else 5]])
+    scale: Any = {"cmap": style.SEQUENTIAL, "vlim": (0.0, darkest), "sphere": (0, 0, 0, 0.095)}
     image, _ = mne.viz.plot_topomap(
-        values,
-        flat,
-        axes=ax,
-        show=False,
-        cmap=style.SEQUENTIAL,
-        vlim=(0.0, darkest),
-        contours=0,
-        sensors=False,
-        sphere=(0, 0, 0, 0.095),
-        extrapolate="head",
+        values, flat, axes=ax, show=False, contours=0, sensors=False, extrapolate="head", **scale
     )
     for line in ax.lines:
         line.set(color=style.MUTED, linewidth=1.2)
@@ -175,18 +166,10 @@ def _draw_map(
         # Outer electrodes are named towards the middle, where the map is below the letters.
         radius = float(np.hypot(x, y))
         offset = (-11 * x / radius, -9 * y / radius) if radius > 0.07 else (0, 6.5)
-        style.annotate(
-            ax,
-            name,
-            (x, y),
-            offset,
-            ha="center",
-            va="center",
-            fontsize=7.5,
-            fontweight="bold" if name in top and len(names) > 10 else "normal",
-            color="#ffffff" if value > 0.55 * darkest else "#1b1b1b",
-            zorder=7,
-        )
+        weight = "bold" if name in top and len(names) > 10 else "normal"
+        color = "#ffffff" if value > 0.55 * darkest else "#1b1b1b"
+        how: Any = {"ha": "center", "va": "center", "fontsize": 7.5, "fontweight": weight}
+        style.annotate(ax, name, (x, y), offset, color=color, zorder=7, **how)
     style.add_colorbar(ax, image, label)
 
 
@@ -425,23 +408,18 @@ def frequency_figures(table: TableResults) -> Iterator[PageFigure]:
         return
     what = f"first {halves['n_picked']} on {halves['n_resamples']} halves of the participants"
     note, channel_chance = table.whole_table_note(what), list(halves["channel_chance"].values())
+    lines = {"threshold": halves["threshold"], "chance": halves["chance"]}
     captions = {
         "features": "Share of random halves of the participants on which the feature was "
         "selected. Chance: the share of random selection.",
         "channels": "Share of halves on which any feature of the channel was selected.",
     }
-    for name, shares, threshold, chance in (
-        ("features", halves["frequency"], halves["threshold"], halves["chance"]),
-        ("channels", halves["channel_frequency"], None, float(np.mean(channel_chance))),
+    for name, shares, marks in (
+        ("features", halves["frequency"], lines),
+        ("channels", halves["channel_frequency"], {"chance": float(np.mean(channel_chance))}),
     ):
-        draw = partial(
-            plot_selection_frequency,
-            shares,
-            threshold=threshold,
-            chance=chance,
-            note=note,
-            title=f"Selection frequency of {name}",
-        )
+        title = f"Selection frequency of {name}"
+        draw = partial(plot_selection_frequency, shares, note=note, title=title, **marks)
         yield PageFigure(f"selection-frequency-{name}", draw, captions[name])
 
 

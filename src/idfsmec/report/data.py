@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from idfsmec import paper
 from idfsmec.evaluation import Results, clinical_scores
 from idfsmec.evaluation.statistics import compare_folds
 from idfsmec.metrics import holm, score_interval
+from idfsmec.prediction import METHODS
 from idfsmec.report.text import describe_protocol
 from idfsmec.table.columns import join_columns
 
@@ -37,8 +39,6 @@ def known_methods(methods: Methods | None) -> Methods:
     """Return families and labels as given, or those of the registry."""
     if methods is not None:
         return methods
-    from idfsmec.prediction import METHODS  # imports scikit-learn, which a report does not need
-
     return {
         name: {"family": method.family, "label": method.label} for name, method in METHODS.items()
     }
@@ -102,12 +102,9 @@ class TableResults:
         missing = self.about["missing_by_recording"]
         #: The share of samples in which a recording (row) lacks a channel (column).
         self.missing = pd.DataFrame(missing["share"], missing["subjects"], missing["channels"])
-
-    @property
-    def montage(self) -> str | None:
-        """The montage that the recordings have in common."""
         montage = self.about["montage"]
-        return montage if isinstance(montage, str) else None
+        #: The montage that the recordings have in common.
+        self.montage: str | None = montage if isinstance(montage, str) else None
 
     @cached_property
     def ranking(self) -> pd.DataFrame:
@@ -178,11 +175,8 @@ class TableResults:
 
     def published(self, experiment: str) -> dict[str, float]:
         """Return the paper's values by method, where its data set was reproduced as this table."""
-        if self.name != self.results.data_set:
-            return {}
-        from idfsmec.paper import published  # imports all methods, which few reports need
-
-        return published(experiment, self.name)
+        reproduced = self.name == self.results.data_set
+        return paper.published(experiment, self.name) if reproduced else {}
 
 
 def task_scores(

@@ -1,8 +1,8 @@
-"""Draw and describe curves: scores by missing rate, features, imputer, participants and more."""
+"""Draw and describe scores: curves by missing rate and more, differences of methods, sites."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,14 +11,18 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 from idfsmec.evaluation import ElectrodeCurve, Results, electrode_curve, participant_curve
+from idfsmec.evaluation.results import site_scores
+from idfsmec.metrics import CONFOUNDED, site_confounding
 from idfsmec.report import data, style
 from idfsmec.report.channels import plot_channel_weights
 from idfsmec.report.data import TableResults
 from idfsmec.report.style import MethodLook, PageFigure
 from idfsmec.report.text import (
     SIGNIFICANT,
+    capitalise,
     describe_protocol,
     listing,
     metric_name,
@@ -40,6 +44,8 @@ _BEST = 2
 _MAIN = {"linewidth": 2.4, "markersize": 6, "alpha": 1.0, "zorder": 5}
 _OTHER = {"linewidth": 1.2, "markersize": 4, "alpha": 1.0, "zorder": 3}
 _QUIET = {"linewidth": 0.8, "markersize": 2.5, "alpha": 0.4, "zorder": 2.5}
+#: Smaller differences than this are no difference.
+_EQUAL = 5e-4
 #: Electrodes are mapped for this number of them, where no smallest number is known.
 _MAPPED = 4
 
@@ -163,6 +169,174 @@ def _describe_loss(scores: pd.DataFrame) -> list[str]:
         low, high = (low, high) if lost >= 0 else (-high, -low)
         text += f" (95 % CI {low:.1f} to {high:.1f})".replace("-", "−")
     return [f"From {percent(low_rate)} to {percent(high_rate)} missing it {text}."]
+
+
+def compare_methods(table: TableResults) -> Iterator[dict[str, Any]]:
+    """Summarise for each pattern of missing channels the means per method and rate."""
+    for pattern, rows in table.rows().groupby("pattern", sort=False):
+        means = data.intervals(data.task_scores(rows, table.metric), ["method", "rate"])
+        means["best"] = np.isclose(means["mean"], means.groupby("rate")["mean"].transform("max"))
+        rates = sorted(float(rate) for rate in means["rate"].unique())
+        names = data.sort_methods(means["method"], table.methods)
+        cells = {(cell["method"], cell["rate"]): cell for cell in plain_records(means)}
+        # The best other method at a rate is the one that the main one leads by least.
+        paired = _paired_differences(rows, table.main, table.metric)
+        least = paired["difference"].round(9).groupby(paired["rate"]).idxmin()
+        leads = plain_records(paired.loc[least])
+        yield {
+            "rates": rates,
+            "pattern": str(pattern),
+            "rows": [
+                {
+                    "method": table.label(name),
+                    "main": name == table.main,
+                    "cells": [cells.get((name, rate)) for rate in rates],
+                    "mean": float(means.loc[means["method"] == name, "mean"].mean()),
+                }
+                for name in names
+            ],
+            "leads": leads,
+            "sentences": _describe_leads(leads, table.main, names),
+        }
+
+
+def _describe_leads(
+    leads: Sequence[dict[str, Any]], main: str | None, names: Sequence[str]
+) -> list[str]:
+    if main is None:
+        return ["No proposed method is among the methods compared here."]
+    if main not in names:
+        return [f"{main} is not among the methods compared here."]
+    if not leads:
+        return [f"Only {main} was run, so nothing is compared."]
+    first = [percent(lead["rate"]) for lead in leads if lead["difference"] > -_EQUAL]
+    where = f"{listing(first, 10)} missing" if first else "no missing rate"
+    if len(first) == len(leads):
+        where = "every missing rate"
+    higher = [
+        f"At {percent(lead['rate'])} missing {lead['method']} is higher by "
+        f"{points(-lead['difference']).lstrip('+')} points; "
+        f"{'' if lead['significant'] else 'not '}{SIGNIFICANT}."
+        for lead in leads
+        if lead["difference"] <= -_EQUAL
+    ]
+    return [f"{main} has the highest mean at {where}.", *higher]
+
+
+def _paired_differences(scores: pd.DataFrame, reference: str | None, metric: str) -> pd.DataFrame:
+    """Subtract each method from the reference at every rate, with Holm's correction for all."""
+    paired = [
+        data.differences(here, reference).assign(rate=float(str(rate)))
+        for rate, here in data.task_scores(scores, metric).groupby("rate", sort=True)
+        if reference in set(here["method"])
+    ]
+    columns = ["method", "difference", "low", "high", "n", "p_value", "rate"]
+    table = pd.concat(paired, ignore_index=True) if paired else pd.DataFrame(columns=columns)
+    return data.add_significance(table)
+
+
+@style.literal_text
+def plot_paired_differences(
+    scores: pd.DataFrame,
+    *,
+    reference: str | None = None,
+    methods: data.Methods | None = None,
+    metric: str = "balanced_accuracy",
+    note: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a method's differences to all others by missing rate, with 95 % CI.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Rows of one table and pattern, as in :class:`idfsmec.evaluation.Results`.
+    reference : str, optional
+        The method that the others are compared with; by default the proposed one.
+    methods, metric, note, ax
+        As for :func:`plot_accuracy_by_rate`.
+
+    Returns
+    -------
+    Axes
+        One row per method; within it one CI per rate, from few to many missing channels, paired
+        by fold and corrected for overlapping training sets. A filled dot is a difference that is
+        significant at 5 % after Holm's correction; very wide CI are cut at the frame.
+    """
+    known = data.known_methods(methods)
+    looks = style.method_looks(scores["method"], known)
+    main = reference or data.main_method(looks, known)
+    if main is None:
+        raise ValueError("There is no proposed method among scores: name one with reference.")
+    table = _paired_differences(scores, main, metric)
+    others = [name for name in looks if name != main]
+    rates = sorted(table["rate"].unique())
+    last = len(rates) - 1
+    ax = style.make_axes(ax, 7.2, 2.3 + len(others) * (0.16 + 0.08 * len(rates)))
+    for row in table.to_dict("records"):
+        i = rates.index(row["rate"])
+        y = others.index(row["method"]) + (0.72 * (i / last - 0.5) if last else 0)
+        estimate, color = (
+            [row[c] for c in ("difference", "low", "high")],
+            looks[row["method"]].color,
+        )
+        how: Any = {"alpha": 1 - 0.6 * (last - i) / max(last, 1), "markersize": 4.2}
+        how["gid"] = f"difference-{row['method']}-{row['rate']:g}"
+        style.draw_estimate(ax, y, estimate, color, row["significant"], **how)
+    ax.axvline(0, color=style.INK, linewidth=1)
+    for line in range(1, len(others)):
+        ax.axhline(line - 0.5, color=style.MUTED, linewidth=0.4, alpha=0.4)
+    ax.set_yticks(range(len(others)), [looks[name].label for name in others])
+    ax.set_ylim(len(others) - 0.5, -0.5)
+    # All differences are within the limits; very wide CI would squeeze them, and are cut.
+    values, bars = (table[c].to_numpy(dtype=float) for c in ("difference", ["low", "high"]))
+    reach = max(float(np.abs(values).max(initial=0)) * 1.6, 0.05)
+    inner = np.clip(bars[np.isfinite(bars)], -reach, reach)
+    marks = np.concatenate([values, inner, [-0.02, 0.02]])
+    ax.set_xlim(marks.min() - 0.01, marks.max() + 0.01)
+    ax.xaxis.set_major_formatter(lambda v, _: points(v, 0) if v else "0")
+    ax.set_xlabel(f"difference in {metric_name(metric)}, points")
+    order = ", ".join(percent(rate) for rate in rates)
+    note += f"\nwithin a row from top (pale) to bottom: {order} missing\nfilled dot: "
+    note += SIGNIFICANT
+    if (np.abs(bars) > reach).any():
+        note += "; wide CI are cut at the frame"
+    style.style_axes(ax, f"{looks[main].label} minus each method", note, grid="x")
+    style.name_sides(ax, "the other is better", f"{looks[main].label} is better")
+    return ax
+
+
+def difference_figures(table: TableResults) -> Iterator[PageFigure]:
+    """Differences of the proposed method to all others, per pattern of missing channels."""
+    names, main = set(table.rows()["method"]), table.main
+    if main is None or main not in names or len(names) < 2:
+        return
+    caption = "Differences paired by fold, with 95 % CI corrected for overlapping training sets."
+    for pattern, rows, how in table.by_pattern():
+        draw = partial(plot_paired_differences, rows, reference=main, **how)
+        sentences = _describe_differences(table, rows, main)
+        yield PageFigure("differences", draw, caption, sentences, pattern)
+
+
+def _describe_differences(table: TableResults, rows: pd.DataFrame, main: str) -> list[str]:
+    """State which differences are significant after Holm's correction."""
+    paired = _paired_differences(rows, main, table.metric).dropna(subset=["p_value"])
+    if paired.empty:
+        return ["One fold gives no CI: no difference is significant."]
+    significant, sentences = paired[paired["significant"]], []
+    if significant.empty:
+        sentences.append(f"Of {len(paired)} differences at single rates none is {SIGNIFICANT}.")
+    for better, word in ((True, "higher than"), (False, "lower than")):
+        these = significant[(significant["difference"] > 0) == better]
+        each = [
+            f"{table.label(name)} at {listing(map(percent, sorted(rates)), 10)}"
+            for name, rates in these.groupby("method", sort=False)["rate"]
+        ]
+        if each:
+            sentences.append(
+                f"{capitalise(SIGNIFICANT)}: {main} is {word} {'; '.join(each)} missing."
+            )
+    return sentences
 
 
 def accuracy_by_k_figures(table: TableResults) -> Iterator[PageFigure]:
@@ -377,14 +551,9 @@ def _chosen_electrodes(table: TableResults, summary: ElectrodeCurve) -> PageFigu
     wanted = summary.smallest or _MAPPED
     number = min(summary.chosen.columns.astype(int), key=lambda count: abs(count - wanted))
     shares = summary.chosen[number].sort_values(ascending=False, kind="stable")
-    draw = partial(
-        plot_channel_weights,
-        shares,
-        title=f"Chosen among the first {number}",
-        label="share of folds",
-        note=table.note("electrodes"),
-        montage=table.montage,
-    )
+    how: Any = {"title": f"Chosen among the first {number}", "label": "share of folds"}
+    how |= {"note": table.note("electrodes"), "montage": table.montage}
+    draw = partial(plot_channel_weights, shares, **how)
     each = [f"{name} ({percent(share)})" for name, share in shares[shares > 0].items()]
     sentence = f"Among the first {number} electrodes: {listing(each, 8)} of folds."
     if np.isclose(shares.iloc[:number], 1.0).all():
@@ -529,6 +698,61 @@ def _cost_table(table: TableResults) -> pd.DataFrame:
     return costs.assign(order=order).sort_values(["order", "n_channels"]).drop(columns="order")
 
 
+def summarise_sites(table: TableResults) -> dict[str, Any] | None:
+    """Summarise each site left out, at the lowest missing rate; None for other folds."""
+    rows = site_scores(table.results)
+    rows = rows[(rows["table"] == table.name) & rows["subject_accuracy"].notna()]
+    if rows.empty:
+        return None
+    measured = rows["method"].unique()
+    method = str(table.main if table.main in measured else measured[0])
+    rows = data.lowest_rate(rows[rows["method"] == method])
+    rows = rows[rows["imputer"] == rows["imputer"].iloc[0]]
+    values, n_sites = rows["subject_accuracy"], len(rows)
+    above = rows.loc[rows["low"] > rows["chance_high"], "site"].tolist()
+    where = f"at {listing(above)} only" if above else f"at none of the {n_sites}"
+    if len(above) == n_sites:
+        where = f"at each of the {n_sites}"
+    sentences = [
+        "One site was left out at a time: training included none of its participants.",
+        f"{table.label(method)} classifies {percent(values.min())} to {percent(values.max())} of "
+        "a site's participants correctly.",
+        f"The 95 % CI is above the chance band {where}.",
+    ]
+    if data.experiment_protocol(table.results).get("tuning") == "nested":
+        sentences.append(
+            "Settings were chosen by leaving out each of the other sites in turn."
+            if n_sites > 2
+            else "Settings were chosen by subject-wise folds, because only one site is left for "
+            "training."
+        )
+    return {
+        "method": table.label(method),
+        "rate": float(rows["rate"].iloc[0]),
+        "rows": plain_records(rows),
+        "sentences": sentences,
+    }
+
+
+def site_warnings(results: Results) -> list[tuple[str, str]]:
+    """Warn of tables that were harmonized though site and label are confounded."""
+    if data.experiment_protocol(results).get("harmonize") is not True:
+        return []
+    warnings = []
+    for name, about in results.tables.items():
+        sites = about.get("sites", [])
+        labels = sorted({label for site in sites for label in site["labels"]})
+        counts = [[site["labels"].get(label, 0) for label in labels] for site in sites]
+        if sites and (share := site_confounding(counts)) >= CONFOUNDED:
+            text = (
+                f"{percent(share)} of the difference between the groups lies between sites, and "
+                "harmonizing removes it together with the effects of sites. Compare with a run "
+                "without harmonizing, and read the audit."
+            )
+            warnings.append((f"Site and diagnosis are confounded: {name}", text))
+    return warnings
+
+
 def _draw_curves(
     curves: pd.DataFrame,
     x: str,
@@ -621,8 +845,6 @@ def _label_ends(
 
     Names are moved apart as little as possible, within the axes and in their order.
     """
-    from scipy.optimize import isotonic_regression  # only figures with lines need it
-
     axes_of_data = ax.transData - ax.transAxes
     starts, heights = axes_of_data.transform(list(ends.values())).T
     n_points = ax.get_position().height * style.figure_of(ax).get_size_inches()[1] * 72
