@@ -16,7 +16,7 @@ import threading
 import traceback
 import typing
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import Annotated, Any, TypeVar
 
@@ -244,9 +244,8 @@ def stopping_on_signals() -> Iterator[None]:
     heard = threading.Event()
     names = ("SIGINT", "SIGTERM", "SIGHUP")  # the last is not on Windows
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    before = {number: signal.getsignal(number) for number in numbers}
     defaults = (signal.SIG_DFL, signal.default_int_handler)
-    taken = [number for number in numbers if before[number] in defaults]
+    taken = [number for number in numbers if signal.getsignal(number) in defaults]
 
     def stop(number: int, frame: Any) -> None:
         heard.set()
@@ -254,14 +253,12 @@ def stopping_on_signals() -> Iterator[None]:
             signal.signal(other, signal.SIG_IGN)
         raise Stopped(number)
 
-    for number in taken:
-        signal.signal(number, stop)
-    try:
-        with _ending_if_unheard(taken, heard):
-            yield
-    finally:
+    with ExitStack() as stack:
         for number in taken:
-            signal.signal(number, before[number])
+            stack.callback(signal.signal, number, signal.signal(number, stop))
+        if os.name == "posix":
+            stack.enter_context(_ending_if_unheard(taken, heard))
+        yield
 
 
 @contextmanager
@@ -270,9 +267,6 @@ def _ending_if_unheard(numbers: list[int], heard: threading.Event) -> Iterator[N
 
     The system writes a signal's number into a pipe at once; Python's handler comes later.
     """
-    if os.name != "posix":
-        yield
-        return
     outlet, inlet = os.pipe()
     os.set_blocking(inlet, False)
 

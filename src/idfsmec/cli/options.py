@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from idfsmec._files import check_writable
 from idfsmec.cli.console import remark
 from idfsmec.errors import ExistingFileError, InputError
 
@@ -169,8 +170,6 @@ def check_numbers(*, repeats: int = 1, resamples: int = 0) -> None:
 
 def check_output(path: AnyPath, ending: str, force: bool, inputs: Sequence[Path] = ()) -> Path:
     """Refuse, before any work, an output file that cannot or should not be written."""
-    from idfsmec._files import check_writable
-
     path = Path(path)
     check_writable(path)
     if path.is_dir():
@@ -192,8 +191,6 @@ def refuse_inputs(path: Path, inputs: Sequence[Path]) -> None:
 
 def check_folder(out: Path, force: bool, inputs: Sequence[Path] = ()) -> None:
     """Refuse a folder that cannot be written, or that has files of other programs."""
-    from idfsmec._files import check_writable
-
     check_writable(out)
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; give a folder with --out")
