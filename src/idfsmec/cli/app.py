@@ -201,8 +201,6 @@ def _lacks_files(error: BaseException | None) -> bool:
 def in_options(error: BaseException) -> str:
     """Return the message of an error, with options in place of argument names.
 
-    Examples
-    --------
     >>> from idfsmec.errors import ArgumentError, ExistingFileError
     >>> in_options(ExistingFileError("table.csv"))
     'table.csv: exists already; choose another name, or replace it with --force.'
@@ -234,9 +232,8 @@ class Stopped(KeyboardInterrupt):
 def stopping_on_signals() -> Iterator[None]:
     """Turn the first of SIGINT, SIGTERM and SIGHUP into :class:`Stopped`, and ignore others.
 
-    So that cleaning up is not disturbed, however often Ctrl-C is pressed meanwhile. A signal that
-    is ignored from outside (``nohup``) stays ignored. A process that is inside a library for
-    longer, where Python does not hear signals, is ended.
+    So that cleaning up is not disturbed by Ctrl-C. A signal that is ignored from outside
+    (``nohup``) stays ignored. A process inside a library that does not hear signals is ended.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -289,10 +286,7 @@ def _ending_if_unheard(numbers: list[int], heard: threading.Event) -> Iterator[N
 
 
 def open_streams() -> None:
-    """Open the null device in place of standard streams that are closed.
-
-    Pipes and files would get their numbers otherwise, and workers do not start without them.
-    """
+    """Open the null device for closed standard streams: pipes would get their numbers."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)

@@ -119,10 +119,9 @@ def benchmark(
 
 
 def read_tables(paths: Sequence[Path], condition: Any) -> dict[str, FeatureTable]:
-    """Read tables, with the verdicts kept beside them, and name them by their files.
+    """Read tables with their verdicts, and name them by their files, if need be by folders too.
 
-    Tables of equal names are named by their folders too. Warns where the presence of a channel is
-    associated with the diagnosis.
+    Warns where the presence of a channel is associated with the diagnosis.
     """
     from idfsmec.audit.verdict import kept_verdict
     from idfsmec.missing.association import association_warning, missingness_association

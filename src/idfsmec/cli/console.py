@@ -1,9 +1,6 @@
 """The console: results on standard output, progress, warnings and errors on standard error.
 
-The library emits events (:mod:`idfsmec.progress`); a command hands it a listener from here::
-
-    with shown("features") as progress:
-        extract_table(recordings, progress=progress)
+The library emits events (:mod:`idfsmec.progress`); a command hands it a listener, :class:`shown`.
 """
 
 from __future__ import annotations
@@ -45,10 +42,9 @@ _CONTROLS = {
 
 
 class _Stream:
-    """The present standard output or error; the work continues if its reader has gone.
+    """The present standard output or error; what was computed is not lost if its reader has gone.
 
-    A reader like ``head`` closes the pipe early, a terminal may be gone, and a program may be
-    started without: what was computed must not be lost for that.
+    A reader like ``head`` closes the pipe early, and a program may be started without a terminal.
     """
 
     def __init__(self, name: str) -> None:
@@ -90,8 +86,6 @@ def flush_output() -> None:
 def plain(text: Any, style: str = "") -> Text:
     r"""Make a text of anything: brackets are no markup, control characters are written out.
 
-    Examples
-    --------
     >>> print(plain("[b]Fp1\x1b[2J"))
     [b]Fp1\x1b[2J
     """

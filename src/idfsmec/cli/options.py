@@ -81,8 +81,6 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 def complete(name: str, incomplete: str) -> list[str]:
     """Complete a name of an option, or the last one of a list with commas, each name once.
 
-    Examples
-    --------
     >>> complete("patterns", "burst,re"), complete("folds", "")
     (['burst,recording', 'burst,region'], ['site'])
     """
@@ -129,8 +127,6 @@ def paths(given: AnyPath | Sequence[AnyPath]) -> list[Path]:
 def split_names(text: Any) -> list[str] | None:
     """Split a list with commas; from Python it may be a list already.
 
-    Examples
-    --------
     >>> split_names("mRMR, ANOVA F"), split_names(["mRMR"])
     (['mRMR', 'ANOVA F'], ['mRMR'])
     """
@@ -143,8 +139,6 @@ def split_names(text: Any) -> list[str] | None:
 def parse_folds(folds: str | int | None) -> dict[str, Any]:
     """Return the argument ``folds`` or ``n_splits`` for an option.
 
-    Examples
-    --------
     >>> parse_folds("site"), parse_folds("5"), parse_folds(None)
     ({'folds': 'site'}, {'n_splits': 5}, {})
     """

@@ -142,10 +142,7 @@ def _check_options(
 def _read(
     given: Sequence[Path], condition: Names | None, harmonize: bool | str, electrodes: int | None
 ) -> tuple[FeatureTable, list[dict[str, str]]]:
-    """Read tables, put several together, and harmonize sites and choose electrodes on demand.
-
-    Also returns the verdicts that are kept with the tables.
-    """
+    """Read and join tables, harmonize, choose electrodes; also return the tables' verdicts."""
     from idfsmec.audit.verdict import kept_verdict
     from idfsmec.prediction.harmonizer import harmonize_table
     from idfsmec.selection import choose_electrodes

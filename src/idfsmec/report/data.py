@@ -150,10 +150,7 @@ class TableResults:
         return describe_protocol(experiment_protocol(self.results, experiment))
 
     def by_pattern(self) -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:
-        """Split accuracies by the pattern of missing channels; one alone is not named.
-
-        Also yields what figures of accuracy need: methods, metric and note.
-        """
+        """Split accuracies by pattern (unnamed if alone), with what figures of accuracy need."""
         rows, how = self.rows(), {"methods": self.methods, "metric": self.metric}
         patterns = rows["pattern"].unique()
         for pattern in patterns:
@@ -211,8 +208,7 @@ def intervals(tasks: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def differences(tasks: pd.DataFrame, reference: Any, column: str = "method") -> pd.DataFrame:
     """Subtract each other value of a column from the reference's, paired by fold, with 95 % CI.
 
-    Returns what :func:`idfsmec.evaluation.statistics.compare_folds` does, with the column under
-    its own name, ``p_holm`` and ``significant``: at 5 % after Holm's correction for all of them.
+    Adds ``p_holm`` and ``significant``: at 5 % after Holm's correction for all of them.
     """
     wide = tasks.pivot_table(index=["seed", "fold"], columns=column, values="value")
     paired = compare_folds(wide, reference, tasks["n_train"].mean(), tasks["n_test"].mean())

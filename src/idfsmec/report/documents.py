@@ -241,13 +241,25 @@ class _Table(NamedTuple):
 def _tables(model: Model, red: str) -> list[_Table]:
     """Return the tables of a card of a model that was measured."""
     measured, calibration = model.performance, model.performance["calibration"]
-    tables = _clinical_tables(model, red) if "clinical" in measured else []
+    header: tuple[str, ...]
+    tables = []
+    if clinical := measured.get("clinical"):
+        counts = list(model.data["subjects"].values())
+        tables = [_Table(**clinic.score_table(clinical, model.classes, counts, red))]
+        rows = [
+            [percent(row["threshold"]), _number(row), f"{row['all']:.2f}"]
+            for row in clinical["decision_curve"][1::2]
+        ]
+        text = clinic.caption(clinical)
+        header = ("threshold", "net benefit (95 % CI)", "acting on all")
+        picture = style.save_figure(clinic.plot_decision_curve(clinical), text, None, "decision")
+        tables.append(_Table("Decision curve", text, header, rows, picture))
     rows = [
         [percent(group["predicted"]), share_with_ci(group, "observed"), group["n"]]
         for group in calibration["bins"]
     ]
     text = f"{_CALIBRATION} Brier score {calibration['brier']:.3f}."
-    header: tuple[str, ...] = ("probability", "observed (95 % CI)", "participants")
+    header = ("probability", "observed (95 % CI)", "participants")
     picture = style.save_figure(plot_calibration(calibration), text, None, "calibration")
     tables.append(_Table("Calibration", text, header, rows, picture))
     rows = [
@@ -267,21 +279,6 @@ def _tables(model: Model, red: str) -> list[_Table]:
     text = f"Held-out participants kept a random share of their channels{red}."
     header = ("channels left", "AUC per participant (95 % CI)")
     return [*tables, _Table("Missing channels", text, header, rows)]
-
-
-def _clinical_tables(model: Model, red: str) -> list[_Table]:
-    """Return clinical scores and decision curve, for all participants and for groups."""
-    clinical = model.performance["clinical"]
-    counts = list(model.data["subjects"].values())
-    scored = _Table(**clinic.score_table(clinical, model.classes, counts, red))
-    rows = [
-        [percent(row["threshold"]), _number(row), f"{row['all']:.2f}"]
-        for row in clinical["decision_curve"][1::2]
-    ]
-    text = clinic.caption(clinical)
-    header = ("threshold", "net benefit (95 % CI)", "acting on all")
-    picture = style.save_figure(clinic.plot_decision_curve(clinical), text, None, "decision")
-    return [scored, _Table("Decision curve", text, header, rows, picture)]
 
 
 def _number(values: Mapping[str, float]) -> str:

@@ -364,20 +364,14 @@ def _protocol(results: Results) -> list[tuple[str, str]]:
             lines.append((title, ", ".join(str(value) for value in protocol[key])))
     if protocol.get("rates") is not None:
         lines.append(("Missing rates", ", ".join(percent(rate) for rate in protocol["rates"])))
-    lines += _classifiers(results)
+    methods = results.methods
+    ran = dict.fromkeys(results.scores.query("experiment == 'accuracy'")["method"])
+    used = {n: methods[n]["classifier"] for n in ran if "classifier" in methods.get(n, {})}
+    if used:  # the one of most methods, then those that had another one
+        common = Counter(used.values()).most_common(1)[0][0]
+        others = [f"{data.label_of(n, methods)}: {c}" for n, c in used.items() if c != common]
+        lines.append(("Classifier", "; ".join([common, *others])))
     lines.append(("Score shown", metric_name(data.shown_metric(results))))
     ci = "95 %, over folds and repeats, corrected for overlapping training sets"
     lines.append(("Confidence intervals (CI)", ci))
     return lines
-
-
-def _classifiers(results: Results) -> list[tuple[str, str]]:
-    """Name the classifier of most methods, then those that had another one."""
-    methods = results.methods
-    ran = dict.fromkeys(results.scores.query("experiment == 'accuracy'")["method"])
-    used = {n: methods[n]["classifier"] for n in ran if "classifier" in methods.get(n, {})}
-    if not used:
-        return []
-    common = Counter(used.values()).most_common(1)[0][0]
-    others = [f"{data.label_of(name, methods)}: {c}" for name, c in used.items() if c != common]
-    return [("Classifier", "; ".join([common, *others]))]

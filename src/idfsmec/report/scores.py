@@ -408,13 +408,14 @@ def imputation_figures(table: TableResults) -> Iterator[PageFigure]:
         how: Any = {"labels": (title, note, _RATE, metric_name(table.metric)), "line": "imputer"}
         looks = style.plain_looks(curves["imputer"])
         draw = partial(_draw_curves, curves, "rate", looks, chance=table.chance(), **how)
-        sentences = [_describe_imputers(by_imputer), *_describe_losses(by_imputer)]
+        sentences = _describe_imputers(by_imputer)
         yield PageFigure("imputation", draw, caption, sentences, name)
 
 
-def _describe_imputers(tasks: pd.DataFrame) -> str:
-    """Name the imputer with the highest score where most is missing, and those below it."""
-    here = tasks[tasks["rate"] == tasks["rate"].max()]
+def _describe_imputers(tasks: pd.DataFrame) -> list[str]:
+    """Name the best imputer where most is missing and those below it; state the points lost."""
+    low, high = tasks["rate"].min(), tasks["rate"].max()
+    here = tasks[tasks["rate"] == high]
     means, best, worse = _find_best(here, "imputer")
     each = [
         f"{row['imputer']} ({points(-row['difference'])} points)"
@@ -423,19 +424,15 @@ def _describe_imputers(tasks: pd.DataFrame) -> str:
     others = f"no difference to the others is {SIGNIFICANT}"
     if each:
         others = f"lower ({SIGNIFICANT}): {listing(each, 8)}"
-    rate, score = percent(here["rate"].iloc[0]), percent(means[best], 1)
-    return f"At {rate} missing {best} is highest ({score}); {others}."
-
-
-def _describe_losses(tasks: pd.DataFrame) -> list[str]:
-    """State the points that each imputer loses, the least first."""
-    low, high = tasks["rate"].min(), tasks["rate"].max()
-    means = tasks.pivot_table(index="imputer", columns="rate", values="value")
-    losses = (100 * (means[low] - means[high])).dropna().sort_values(kind="stable")
-    each = [f"{imputer} {lost:.1f}".replace("-", "−") for imputer, lost in losses.items()]
-    if low == high or not each:
-        return []
-    return [f"Points lost from {percent(low)} to {percent(high)} missing: {listing(each, 12)}."]
+    score = percent(means[best], 1)
+    sentences = [f"At {percent(high)} missing {best} is highest ({score}); {others}."]
+    by_rate = tasks.pivot_table(index="imputer", columns="rate", values="value")
+    losses = (100 * (by_rate[low] - by_rate[high])).dropna().sort_values(kind="stable")
+    if low < high and len(losses):
+        each = [f"{imputer} {lost:.1f}".replace("-", "−") for imputer, lost in losses.items()]
+        span = f"{percent(low)} to {percent(high)} missing"
+        sentences.append(f"Points lost from {span}: {listing(each, 12)}.")
+    return sentences
 
 
 @style.literal_text
@@ -657,10 +654,18 @@ def _draw_convergence(table: TableResults, values: NDArray[np.float64]) -> Axes:
 
 
 def cost_figures(table: TableResults) -> Iterator[PageFigure]:
-    """The time of one selection on the table and on parts of its channels."""
-    costs = _cost_table(table)
-    if costs.empty:
+    """The time of one selection on the table and on parts of its channels, the fastest first."""
+    rows = table.all_rows("cost").dropna(subset=["seconds"])
+    if rows.empty:
         return
+    once = rows.drop_duplicates([*data.TASK, "n_channels", "params"])
+    grouped = once.groupby(["method", "n_channels"])["seconds"]
+    costs = grouped.agg(mean="median", low="min", high="max").reset_index()
+    # The paper timed all channels of its data set.
+    published = costs["method"].map(table.published("cost")).astype(float)
+    costs["published"] = published.where(costs["n_channels"] == len(table.about["channels"]))
+    order = costs.groupby("method")["mean"].transform("last")  # with the most channels
+    costs = costs.assign(order=order).sort_values(["order", "n_channels"]).drop(columns="order")
     n_channels, sentences = costs["n_channels"].max(), []
     medians = costs[costs["n_channels"] == n_channels].set_index("method")["mean"]
     if table.main in medians and len(medians) > 1:
@@ -683,19 +688,6 @@ def cost_figures(table: TableResults) -> Iterator[PageFigure]:
     looks = style.method_looks(costs["method"], table.methods)
     draw = partial(_draw_curves, curves, "n_channels", looks, about, log="y", written=seconds)
     yield PageFigure("cost", draw, caption, sentences, numbers=numbers)
-
-
-def _cost_table(table: TableResults) -> pd.DataFrame:
-    """Compute seconds per method and number of channels, the fastest method first."""
-    rows = table.all_rows("cost").dropna(subset=["seconds"])
-    once = rows.drop_duplicates([*data.TASK, "n_channels", "params"])
-    grouped = once.groupby(["method", "n_channels"])["seconds"]
-    costs = grouped.agg(mean="median", low="min", high="max").reset_index()
-    # The paper timed all channels of its data set.
-    published = costs["method"].map(table.published("cost")).astype(float)
-    costs["published"] = published.where(costs["n_channels"] == len(table.about["channels"]))
-    order = costs.groupby("method")["mean"].transform("last")  # with the most channels
-    return costs.assign(order=order).sort_values(["order", "n_channels"]).drop(columns="order")
 
 
 def summarise_sites(table: TableResults) -> dict[str, Any] | None:
@@ -841,10 +833,7 @@ def _draw_chance(ax: Axes, chance: Mapping[str, Any]) -> None:
 def _label_ends(
     ax: Axes, ends: Mapping[str, tuple[float, float]], looks: Mapping[str, MethodLook]
 ) -> None:
-    """Name each line beside its last point, instead of in a legend; limits must be final.
-
-    Names are moved apart as little as possible, within the axes and in their order.
-    """
+    """Name each line at its last point, moved apart as little as possible; limits are final."""
     axes_of_data = ax.transData - ax.transAxes
     starts, heights = axes_of_data.transform(list(ends.values())).T
     n_points = ax.get_position().height * style.figure_of(ax).get_size_inches()[1] * 72
