@@ -224,19 +224,17 @@ def _print_means(results: Results, experiment: str) -> None:
     protocol = results.protocol["experiments"][experiment]
     metric = protocol["metric"]
     means = results.mean_scores(metric, experiment)
-    shares = {name: table.get("share_missing") for name, table in results.tables.items()}
     note = ", optimistic (best on test folds)" if protocol["tuning"] == "oracle" else ""
     cells = means.map(lambda value: format_score(metric, value, 1))
     cells.columns = [f"{100 * rate:g} %" for rate in means.columns]
     say(f"{experiment}: {metric_name(metric)} by share of channels removed")
     show_frame(f"{protocol['folds']}-wise folds{note}", cells.reset_index())
-    for table, share in shares.items():
-        if share:
+    for table, about in results.tables.items():
+        if share := about.get("share_missing"):
             say(f"{table}: {100 * share:.1f} % of channel samples are missing as recorded.")
     for table, bands in results.protocol["chance"].items():
-        if metric in bands:
-            chance, band = bands[metric]["chance"], bands[metric]
+        if band := bands.get(metric):
             say(
-                f"{table}: chance level {format_score(metric, chance)}, 95 % band "
+                f"{table}: chance level {format_score(metric, band['chance'])}, 95 % band "
                 f"{format_range(metric, band['low'], band['high'])}."
             )

@@ -94,22 +94,21 @@ def plain(text: Any, style: str = "") -> Text:
     return Text(str(text).translate(_CONTROLS), style=style)
 
 
-def say(text: str, path: object = "", *, style: str = "") -> None:
-    """Print a result, broken between words; a path at its end stays whole, on one line."""
-    whole = " ".join(filter(None, [_wrap(text, console().width), str(path)]))
-    console().print(plain(whole, style), soft_wrap=True)
+def say(text: str, path: object = "", *, style: str = "", stream: str = "stdout") -> None:
+    """Print a result, broken between words; a path at its end stays whole, on one line.
 
-
-def _wrap(text: str, width: int) -> str:
-    """Break lines between words; a value behind its name and blanks stays in its column."""
-
-    def wrap(line: str) -> str:
+    A value behind its name and blanks stays in its column.
+    """
+    output = console(stream)
+    lines = []
+    for line in text.splitlines():
         column = re.match(r"\s*(?:\S+\s{2,})?", line)
         indent = " " * (column.end() if column else 0)
         how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-        return fill(line, width, subsequent_indent=indent, **how) if len(line) > width else line
-
-    return "\n".join(map(wrap, text.splitlines()))
+        fits = len(line) <= output.width
+        lines += [line if fits else fill(line, output.width, subsequent_indent=indent, **how)]
+    whole = " ".join(filter(None, ["\n".join(lines), str(path)]))
+    output.print(plain(whole, style), soft_wrap=True)
 
 
 def show_frame(title: str, frame: pd.DataFrame) -> None:
@@ -138,8 +137,7 @@ def print_verdict(name: object, verdict: Mapping[str, str]) -> None:
 
 def remark(text: str, style: str = "") -> None:
     """Print a text on standard error, broken between words."""
-    errors = console("stderr")
-    errors.print(plain(_wrap(text, errors.width), style), soft_wrap=True)
+    say(text, style=style, stream="stderr")
 
 
 def print_error(text: str) -> None:

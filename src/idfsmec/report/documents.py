@@ -498,8 +498,7 @@ def _variable(row: dict[str, Any], audit: Audit) -> dict[str, Any]:
 def _score_acquisition(audit: Audit) -> tuple[dict[str, Any] | None, str]:
     """Return the AUC of acquisition and its model, with a CI only if the corrected test agrees.
 
-    The corrected test decides, as for the verdict: a CI that excludes 0.5 beside a verdict that
-    chance explains the AUC would say the opposite.
+    Otherwise a CI that excludes 0.5 would stand beside the verdict that chance explains the AUC.
     """
     score, about = audit.models.get(audit.best_model), verdict.MODELS.get(audit.best_model, "")
     n_models = len(audit.models.keys() - {"eeg"})
@@ -533,8 +532,6 @@ def write_audit_page(
     overwrite : bool
         Whether to replace an existing page.
     """
-    page = Path(path)
-    style.refuse_existing(overwrite, page)
     about = describe_audit(audit)
     text = style.render_page(
         "audit_page.html",
@@ -543,7 +540,7 @@ def write_audit_page(
         brand="idfsmec audit",
         chips=[chip for chip in (about["subjects"], about["folds"]) if chip],
     )
-    return style.write_text(page, text)
+    return style.write_text(Path(path), text, overwrite)
 
 
 def write_reporting_checklist(
@@ -565,8 +562,6 @@ def write_reporting_checklist(
     overwrite : bool
         Whether to replace an existing file.
     """
-    checklist = Path(path)
-    style.refuse_existing(overwrite, checklist)
     answers = _answers(results, tables or {})
     lines = [
         "# Reporting checklist",
@@ -578,7 +573,7 @@ def write_reporting_checklist(
         lines += ["", f"## {section}", ""]
         lines += [f"- {line}" for line in answers[section]]
         lines += [f"- [ ] {question}" for question in questions]
-    return style.write_text(checklist, "\n".join(lines) + "\n")
+    return style.write_text(Path(path), "\n".join(lines) + "\n", overwrite)
 
 
 def _answers(results: Results, tables: Mapping[str, FeatureTable]) -> dict[str, list[str]]:

@@ -330,8 +330,9 @@ def refuse_existing(overwrite: bool, *paths: Path) -> None:
             raise ExistingFileError(path)
 
 
-def write_text(path: Path, text: str) -> Path:
+def write_text(path: Path, text: str, overwrite: bool = True) -> Path:
     """Write a text file, whole or not at all."""
+    refuse_existing(overwrite, path)
     with replacing(path) as (beside,):
         beside.write_text(text, encoding="utf-8")
     return path
