@@ -14,20 +14,13 @@ from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 from scipy.spatial import Delaunay, QhullError
 
-from idfsmec.errors import InputError
+from idfsmec.errors import InputError, listing
+from idfsmec.metrics import Floats
 from idfsmec.missing.association import ALPHA
 from idfsmec.report import style
 from idfsmec.report.data import EFFECT_SIZES, ROUNDING, TableResults, effect_size
 from idfsmec.report.style import PageFigure
-from idfsmec.report.text import (
-    EXCLUDES_ZERO,
-    capitalise,
-    column_label,
-    feature_label,
-    listing,
-    name_features,
-    percent,
-)
+from idfsmec.report.text import capitalise, column_label, feature_label, name_features, percent
 from idfsmec.table.columns import join_columns, split_column
 from idfsmec.table.positions import channel_positions
 
@@ -119,7 +112,7 @@ def plot_channel_weights(
 
 def _directions(
     names: Sequence[str], positions: Mapping[str, Sequence[float]] | None, montage: str | None
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return a unit vector per channel; NaN where the position is unknown."""
     if positions:
         given = np.array([positions.get(name) or [np.nan] * 3 for name in names], dtype=float)
@@ -131,7 +124,7 @@ def _directions(
         return channel_positions(names)
 
 
-def _can_be_mapped(flat: NDArray[np.float64]) -> bool:
+def _can_be_mapped(flat: Floats) -> bool:
     """Return whether there are enough positions, none twice, and not all on one ring."""
     if len(flat) < _FEWEST_FOR_A_MAP or len(np.unique(flat.round(7), axis=0)) < len(flat):
         return False
@@ -142,13 +135,7 @@ def _can_be_mapped(flat: NDArray[np.float64]) -> bool:
     return True
 
 
-def _draw_map(
-    ax: Axes,
-    names: NDArray[np.str_],
-    values: NDArray[np.float64],
-    flat: NDArray[np.float64],
-    label: str,
-) -> None:
+def _draw_map(ax: Axes, names: NDArray[np.str_], values: Floats, flat: Floats, label: str) -> None:
     crowded = len(names) > 40
     darkest = float(values.max()) or 1.0
     top = set(names[np.argsort(-values, kind="stable")[: 10 if crowded else 5]])
@@ -219,14 +206,9 @@ def plot_score_heatmap(ranking: pd.DataFrame, *, note: str = "", ax: Axes | None
     n_rows, n_columns = wide.shape
     ax = style.make_axes(ax, float(np.clip(3.2 + 0.28 * n_columns, 6.2, 10)), 1.9 + 0.24 * n_rows)
     values = wide.to_numpy(dtype=float)
-    image = ax.pcolormesh(
-        np.ma.masked_invalid(values),
-        cmap=style.SEQUENTIAL,
-        vmin=0,
-        vmax=np.nanmax(values) or 1.0,
-        edgecolors=style.PAPER,
-        linewidth=0.8 if n_columns <= 40 else 0,
-    )
+    scale: Any = {"cmap": style.SEQUENTIAL, "vmin": 0, "vmax": np.nanmax(values) or 1.0}
+    edges: Any = {"edgecolors": style.PAPER, "linewidth": 0.8 if n_columns <= 40 else 0}
+    image = ax.pcolormesh(np.ma.masked_invalid(values), **scale, **edges)
     ax.invert_yaxis()
     ax.set_yticks(np.arange(n_rows) + 0.5, [feature_label(str(name)) for name in wide.index])
     _name_columns(ax, wide.columns, 0.5)
@@ -302,7 +284,7 @@ def plot_effects(
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlabel(EFFECT_SIZES[size])
     title = "Direction and size of the leading features"
-    style.style_axes(ax, title, f"{note}\nfilled dot: {EXCLUDES_ZERO}", grid="x")
+    style.style_axes(ax, title, f"{note}\nfilled dot: 95 % CI excludes 0", grid="x")
     if "auc" in shown and shown["auc"].notna().any():
         style.annotate(ax, "AUC per participant", (1.02, 1), (0, 3), "axes fraction")
     if size != "eta_squared" and labels is not None and len(labels) == 2:

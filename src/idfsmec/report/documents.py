@@ -19,6 +19,7 @@ from matplotlib.axes import Axes
 from idfsmec._files import replacing
 from idfsmec.audit import Audit, audits_of, verdict
 from idfsmec.audit.variables import say_variable
+from idfsmec.errors import listing
 from idfsmec.evaluation import Results
 from idfsmec.prediction.subjects import USUAL_SHARE, Predictions, SubjectPrediction
 from idfsmec.recordings.recording import hash_file
@@ -32,7 +33,6 @@ from idfsmec.report.text import (
     feature_label,
     format_range,
     format_score,
-    listing,
     metric_name,
     percent,
     plain_records,

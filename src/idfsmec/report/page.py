@@ -13,7 +13,7 @@ import numpy as np
 
 from idfsmec._files import check_writable
 from idfsmec.audit.verdict import NOT_AUDITED
-from idfsmec.errors import InputError
+from idfsmec.errors import InputError, listing
 from idfsmec.evaluation import Results
 from idfsmec.progress import Listener, Progress
 from idfsmec.report import channels, clinic, data, scores, style
@@ -22,7 +22,6 @@ from idfsmec.report.documents import summarise_audit
 from idfsmec.report.style import PageFigure
 from idfsmec.report.text import (
     describe_protocol,
-    listing,
     metric_name,
     name_features,
     percent,

@@ -13,6 +13,7 @@ from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
+from idfsmec.errors import listing
 from idfsmec.evaluation import ElectrodeCurve, Results, electrode_curve, participant_curve
 from idfsmec.evaluation.results import site_scores
 from idfsmec.metrics import CONFOUNDED, site_confounding
@@ -24,7 +25,6 @@ from idfsmec.report.text import (
     SIGNIFICANT,
     capitalise,
     describe_protocol,
-    listing,
     metric_name,
     percent,
     plain_records,

@@ -292,12 +292,9 @@ def _inline_svg(svg: str, label: str) -> str:
 
 def render_page(template: str, **content: Any) -> str:
     """Render a template of the package as a self-contained page; all text is escaped."""
+    loader, undefined = jinja2.PackageLoader("idfsmec.report"), jinja2.StrictUndefined
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("idfsmec.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, undefined=undefined, autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     filters: dict[str, Any] = {
         "percent": percent,

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from idfsmec.errors import InputError
-from idfsmec.errors import listing as listing
+from idfsmec.errors import InputError, listing
 from idfsmec.table.columns import split_column
 
-#: Words for differences with a corrected test, and for estimates that only have a CI.
+#: Words for differences with a corrected test.
 SIGNIFICANT = "significant at 5 % after Holm's correction"
-EXCLUDES_ZERO = "95 % CI excludes 0"
 
 _METRICS = {
     "f1": "F1",
