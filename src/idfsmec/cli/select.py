@@ -71,7 +71,7 @@ def select(
     parameters of idfsmec.IDFSMEC.
     """
     from idfsmec._files import write_csv
-    from idfsmec.selection import IDFSMEC, channel_frame, ranking_frame
+    from idfsmec.selection import IDFSMEC, StabilitySelector, channel_frame, ranking_frame
 
     given = options.paths(tables)
     output = options.check_output(output, ".csv", force, given)
@@ -88,7 +88,11 @@ def select(
         table, verdicts = _read(given, condition, harmonize, electrodes)
         with warnings_as_lines(), options.naming(given[0]):
             selector = _tune(table, k) if tune else IDFSMEC(**settings).fit(table)
-            stability = _resample(table, selector, resamples) if resamples else None
+            if resamples:
+                base = IDFSMEC(lam=selector.lam, gamma=selector.gamma)
+                with shown(f"{resamples} halves of the participants") as progress:
+                    how: Any = {"n_resamples": resamples, "random_state": 0, "progress": progress}
+                    stability = StabilitySelector(base, **how).fit(table)
     features, channels = ranking_frame(selector), channel_frame(selector)
     dead = selector.missingness_.set_index("channel")["dead"]
     channels = channels[~dead.loc[channels["channel"]].to_numpy()]
@@ -174,15 +178,6 @@ def _tune(table: FeatureTable, k: int | None) -> IDFSMEC:
         "optimistic, because it is the best of the grid)."
     )
     return tuned.selector_
-
-
-def _resample(table: FeatureTable, selector: IDFSMEC, resamples: int) -> StabilitySelector:
-    from idfsmec.selection import IDFSMEC, StabilitySelector
-
-    base = IDFSMEC(lam=selector.lam, gamma=selector.gamma)
-    with shown(f"{resamples} halves of the participants") as progress:
-        halves = StabilitySelector(base, n_resamples=resamples, random_state=0, progress=progress)
-        return halves.fit(table)
 
 
 def _select_from_sums(given: Sequence[Path], settings: dict[str, Any], harmonize: bool) -> IDFSMEC:

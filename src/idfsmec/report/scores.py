@@ -564,7 +564,19 @@ def ablation_figures(table: TableResults) -> Iterator[PageFigure]:
     tasks = data.task_scores(table.rows("ablation"), table.metric)
     if tasks.empty:
         return
-    variants = _ablation_table(table, tasks)
+    variants = data.intervals(tasks, ["method"])
+    whole = data.main_method(variants["method"], table.methods)
+    gains = pd.DataFrame(columns=["method", "difference", "low", "high", "significant"])
+    if whole is not None:
+        gains = data.differences(tasks, whole)[list(gains)]
+    # The variant minus the whole method, so both ends change places.
+    gains[["difference", "low", "high"]] = -gains[["difference", "high", "low"]].to_numpy()
+    ends = {"low": "difference_low", "high": "difference_high"}
+    variants = variants.merge(gains.rename(columns=ends), on="method", how="left")
+    variants["significant"] = variants["significant"].eq(True)
+    variants["published"] = variants["method"].map(table.published("ablation")).astype(float)
+    variants["whole"] = variants["method"] == whole
+    variants = variants.sort_values("whole", ascending=False, kind="stable")
     paired = variants[~variants["whole"] & variants["difference_low"].notna()]
     each = [
         f"{table.label(row['method'])} ({points(row['difference'])} points)"
@@ -582,23 +594,6 @@ def ablation_figures(table: TableResults) -> Iterator[PageFigure]:
     draw = partial(_draw_curves, curves, "rate", looks, labels, chance=table.chance())
     numbers = plain_records(variants.assign(method=variants["method"].map(table.label)))
     yield PageFigure("ablation", draw, caption, sentences, numbers=numbers)
-
-
-def _ablation_table(table: TableResults, tasks: pd.DataFrame) -> pd.DataFrame:
-    """Average every variant over rates, and subtract the whole method, paired by fold."""
-    variants = data.intervals(tasks, ["method"])
-    whole = data.main_method(variants["method"], table.methods)
-    gains = pd.DataFrame(columns=["method", "difference", "low", "high", "significant"])
-    if whole is not None:
-        gains = data.differences(tasks, whole)[list(gains)]
-    # The variant minus the whole method, so both ends change places.
-    gains[["difference", "low", "high"]] = -gains[["difference", "high", "low"]].to_numpy()
-    ends = {"low": "difference_low", "high": "difference_high"}
-    variants = variants.merge(gains.rename(columns=ends), on="method", how="left")
-    variants["significant"] = variants["significant"].eq(True)
-    variants["published"] = variants["method"].map(table.published("ablation")).astype(float)
-    variants["whole"] = variants["method"] == whole
-    return variants.sort_values("whole", ascending=False, kind="stable")
 
 
 def sensitivity_figures(table: TableResults) -> Iterator[PageFigure]:
