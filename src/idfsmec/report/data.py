@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from idfsmec import paper
 from idfsmec.evaluation import Results, clinical_scores
 from idfsmec.evaluation.statistics import compare_folds
 from idfsmec.metrics import holm, score_interval
@@ -172,8 +171,11 @@ class TableResults:
 
     def published(self, experiment: str) -> dict[str, float]:
         """Return the paper's values by method, where its data set was reproduced as this table."""
-        reproduced = self.name == self.results.data_set
-        return paper.published(experiment, self.name) if reproduced else {}
+        if self.name != self.results.data_set:
+            return {}
+        from idfsmec.paper import published  # imports readers of recordings; few reports need it
+
+        return published(experiment, self.name)
 
 
 def task_scores(

@@ -21,7 +21,6 @@ from idfsmec.audit import Audit, audits_of, verdict
 from idfsmec.audit.variables import say_variable
 from idfsmec.errors import listing
 from idfsmec.evaluation import Results
-from idfsmec.prediction.subjects import USUAL_SHARE, Predictions, SubjectPrediction
 from idfsmec.recordings.recording import hash_file
 from idfsmec.report import clinic, style
 from idfsmec.report.data import TableResults, experiment_protocol, lowest_rate, task_scores
@@ -43,6 +42,7 @@ from idfsmec.table import FeatureTable
 
 if TYPE_CHECKING:
     from idfsmec.prediction import Model
+    from idfsmec.prediction.subjects import Predictions, SubjectPrediction
 
 USE = (
     "For research on groups. It is not a medical device and makes no diagnosis. Do not use it to "
@@ -400,6 +400,8 @@ def write_subject_pages(
 
 
 def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, Any]:
+    from idfsmec.prediction.subjects import USUAL_SHARE  # imports what extracts features
+
     headline, red = "No prediction.", clinic.red_note(model.audit.get("level"))
     if prediction.predicted is not None:
         headline = f"Probability of {prediction.predicted}: {percent(prediction.probability)}."
