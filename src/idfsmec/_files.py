@@ -210,11 +210,10 @@ def locked(path: Path, busy: str) -> Iterator[None]:
             path.parent.rmdir()
 
 
-def neutralise(frame: pd.DataFrame) -> pd.DataFrame:
-    """Put an apostrophe before text cells and column names that would run as formulas.
+def write_csv(path: Path, frame: pd.DataFrame) -> None:
+    """Write a frame for spreadsheets: texts that would run as formulas get an apostrophe.
 
-    Names of channels and subjects come from files that others wrote. Numbers stay as
-    they are; so does text that begins with anything else.
+    Names of channels and subjects come from files that others wrote.
     """
     import pandas as pd
 
@@ -223,7 +222,8 @@ def neutralise(frame: pd.DataFrame) -> pd.DataFrame:
         if not pd.api.types.is_numeric_dtype(dtype):  # booleans are
             safe.isetitem(position, [_plain(cell) for cell in safe.iloc[:, position]])
     safe.columns = pd.Index([_plain(name) for name in safe.columns])
-    return safe
+    with replacing(path) as (beside_it,):
+        safe.to_csv(beside_it, index=False)
 
 
 def _plain(cell: object) -> object:

@@ -83,6 +83,11 @@ class WorkerError(RuntimeError):
     argument = "n_jobs"
 
 
+def reason_of(error: BaseException) -> str:
+    """Return the message of an error in one line, or its type where it has none."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def listing(names: Iterable[object], most: int = 5) -> str:
     """Join names as in a sentence and count those beyond the first.
 

@@ -14,12 +14,11 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from idfsmec._files import replacing
+from idfsmec._files import replacing, write_csv
 from idfsmec._parallel import count_jobs
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.evaluation import Protocol, Results, accuracy, cost, resampling
 from idfsmec.evaluation.protocol import protocol_from
-from idfsmec.evaluation.results import write_csv
 from idfsmec.evaluation.run import Tables, run_experiment
 from idfsmec.evaluation.store import Store
 from idfsmec.features import extract_to_file

@@ -16,7 +16,7 @@ import threading
 import traceback
 import typing
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import Annotated, Any, TypeVar
 
@@ -40,6 +40,8 @@ _OPTIONS = {
     "n_repeats": "--repeats",
     "absent_ok": "--on-error skip",
 }
+#: Errors that are due to what the user gave.
+_BAD_INPUT = (InputError, FileNotFoundError, IsADirectoryError, PermissionError)
 #: How the system's loader, threads and Arrow say that there is no memory left.
 _WITHOUT_MEMORY = ("failed to map segment", "Cannot allocate memory", "can't start new thread")
 #: Seconds after which a process that was asked to end, and has not begun to, is ended.
@@ -75,12 +77,9 @@ class CommandGroup(TyperGroup):
         except KeyboardInterrupt as error:
             print_error(str(error) or "stopped")
             return 128 + getattr(error, "number", 2)
-        except (InputError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
-            _print_exception(error)
-            return 2
         except Exception as error:
-            _print_failure(error)
-            return 1
+            _print_exception(error)
+            return 2 if isinstance(error, _BAD_INPUT) else 1
         # Tasks of a benchmark failed, or recordings have no row in a table.
         n_failed = len(getattr(outcome, "failures", ()))
         return int(n_failed > 0 or getattr(outcome, "incomplete", False))
@@ -164,36 +163,30 @@ def command(**described: Any) -> Callable[[Function], Function]:
             parameters.append(parameter.replace(annotation=Annotated[hints[key], about]))
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        app.command(function.__name__, help=_help(function.__doc__ or ""))(run)
+        # On the terminal examples are bold instead of indented.
+        text = inspect.cleandoc(function.__doc__ or "").replace("::\n", ":\n")
+        text = re.sub(r"^    (.+)$", r"[bold]\1[/bold]", text, flags=re.MULTILINE)
+        app.command(function.__name__, help=text)(run)
         return function
 
     return register
 
 
-def _help(text: str) -> str:
-    """Format a docstring for the terminal: what follows ``::`` is bold instead of indented."""
-    cleaned = inspect.cleandoc(text).replace("::\n", ":\n")
-    return re.sub(r"^    (.+)$", r"[bold]\1[/bold]", cleaned, flags=re.MULTILINE)
-
-
 def _print_exception(error: Exception) -> None:
+    if not isinstance(error, _BAD_INPUT):
+        if isinstance(error, MemoryError) or any(text in str(error) for text in _WITHOUT_MEMORY):
+            error.__traceback__ = None  # it holds on to what filled the memory
+            print_plainly("out of memory; give fewer --jobs, a smaller table or more memory")
+            return
+        if _lacks_files(error):
+            print_error("too many open files; give fewer --jobs, or allow more (ulimit -n)")
+            return
     if state.debug:
         traceback.print_exception(error)
+    text = in_options(error)
     if isinstance(error, OSError) and error.strerror:  # the number of the error helps no user
         text = ": ".join(str(part) for part in (error.filename, error.strerror) if part)
-    else:
-        text = in_options(error)
     print_error(" ".join(text.split()) or type(error).__name__)
-
-
-def _print_failure(error: Exception) -> None:
-    if isinstance(error, MemoryError) or any(text in str(error) for text in _WITHOUT_MEMORY):
-        error.__traceback__ = None  # it holds on to what filled the memory
-        print_plainly("out of memory; give fewer --jobs, a smaller table or more memory")
-    elif _lacks_files(error):
-        print_error("too many open files; give fewer --jobs, or allow more (ulimit -n)")
-    else:
-        _print_exception(error)
 
 
 def _lacks_files(error: BaseException | None) -> bool:
@@ -208,8 +201,6 @@ def _lacks_files(error: BaseException | None) -> bool:
 def in_options(error: BaseException) -> str:
     """Return the message of an error, with options in place of argument names.
 
-    Examples
-    --------
     >>> from idfsmec.errors import ArgumentError, ExistingFileError
     >>> in_options(ExistingFileError("table.csv"))
     'table.csv: exists already; choose another name, or replace it with --force.'
@@ -241,9 +232,8 @@ class Stopped(KeyboardInterrupt):
 def stopping_on_signals() -> Iterator[None]:
     """Turn the first of SIGINT, SIGTERM and SIGHUP into :class:`Stopped`, and ignore others.
 
-    So that cleaning up is not disturbed, however often Ctrl-C is pressed meanwhile. A signal that
-    is ignored from outside (``nohup``) stays ignored. A process that is inside a library for
-    longer, where Python does not hear signals, is ended.
+    So that cleaning up is not disturbed by Ctrl-C. A signal that is ignored from outside
+    (``nohup``) stays ignored. A process inside a library that does not hear signals is ended.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -251,9 +241,8 @@ def stopping_on_signals() -> Iterator[None]:
     heard = threading.Event()
     names = ("SIGINT", "SIGTERM", "SIGHUP")  # the last is not on Windows
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    before = {number: signal.getsignal(number) for number in numbers}
     defaults = (signal.SIG_DFL, signal.default_int_handler)
-    taken = [number for number in numbers if before[number] in defaults]
+    taken = [number for number in numbers if signal.getsignal(number) in defaults]
 
     def stop(number: int, frame: Any) -> None:
         heard.set()
@@ -261,14 +250,12 @@ def stopping_on_signals() -> Iterator[None]:
             signal.signal(other, signal.SIG_IGN)
         raise Stopped(number)
 
-    for number in taken:
-        signal.signal(number, stop)
-    try:
-        with _ending_if_unheard(taken, heard):
-            yield
-    finally:
+    with ExitStack() as stack:
         for number in taken:
-            signal.signal(number, before[number])
+            stack.callback(signal.signal, number, signal.signal(number, stop))
+        if os.name == "posix":
+            stack.enter_context(_ending_if_unheard(taken, heard))
+        yield
 
 
 @contextmanager
@@ -277,9 +264,6 @@ def _ending_if_unheard(numbers: list[int], heard: threading.Event) -> Iterator[N
 
     The system writes a signal's number into a pipe at once; Python's handler comes later.
     """
-    if os.name != "posix":
-        yield
-        return
     outlet, inlet = os.pipe()
     os.set_blocking(inlet, False)
 
@@ -302,10 +286,7 @@ def _ending_if_unheard(numbers: list[int], heard: threading.Event) -> Iterator[N
 
 
 def open_streams() -> None:
-    """Open the null device in place of standard streams that are closed.
-
-    Pipes and files would get their numbers otherwise, and workers do not start without them.
-    """
+    """Open the null device for closed standard streams: pipes would get their numbers."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,29 +87,25 @@ def benchmark(
     protocol = {key: value for key, value in changes.items() if value is not None}
     named = read_tables(given, condition)
     options.check_cluster(dask)
-    chosen: dict[str, Any] = {"methods": options.split_names(methods)}
-    workers: dict[str, Any] = {"classifier": classifier, "n_jobs": n_jobs, "dask": dask}
+    chosen = {"methods": options.split_names(methods)}
+    workers = {"classifier": classifier, "n_jobs": n_jobs, "dask": dask}
     imputers = None if imputer is None else [imputer]
-    runs: dict[str, Any] = {
-        "accuracy": partial(
-            evaluation.accuracy, imputer=imputer, prevalence=prevalence, **chosen, **workers
-        ),
-        "imputation": partial(evaluation.imputation, imputers=imputers, **chosen, **workers),
-        "electrodes": partial(evaluation.electrodes, imputer=imputer, **workers),
-        "participants": partial(
-            evaluation.participants,
-            method=",".join(chosen["methods"] or ()) or None,  # one, or it is refused
-            imputer=imputer,
-            **workers,
-        ),
-        "ablation": partial(paper.ablation, imputer=imputer, **workers),
-        "sensitivity": partial(paper.sensitivity, imputer=imputer, **workers),
-        "cost": partial(evaluation.cost, **chosen),
+    common = {"imputer": imputer, **workers}
+    method = ",".join(chosen["methods"] or ()) or None  # one, or it is refused
+    runs: dict[str, tuple[Any, dict[str, Any]]] = {
+        "accuracy": (evaluation.accuracy, {"prevalence": prevalence, **chosen, **common}),
+        "imputation": (evaluation.imputation, {"imputers": imputers, **chosen, **workers}),
+        "electrodes": (evaluation.electrodes, common),
+        "participants": (evaluation.participants, {"method": method, **common}),
+        "ablation": (paper.ablation, common),
+        "sensitivity": (paper.sensitivity, common),
+        "cost": (evaluation.cost, chosen),
     }
     with stop_cleanly(out), warnings_as_lines(), shown(digest=RunningMeans()) as progress:
         for name in experiments:
             if name in runs:  # the audit comes last
-                runs[name](named, out, protocol=protocol, progress=progress, overwrite=force)
+                run, settings = runs[name]
+                run(named, out, protocol=protocol, progress=progress, overwrite=force, **settings)
     with stop_cleanly(out), shown() as progress:
         how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "overwrite": force}
         if resamples:
@@ -124,10 +119,9 @@ def benchmark(
 
 
 def read_tables(paths: Sequence[Path], condition: Any) -> dict[str, FeatureTable]:
-    """Read tables, with the verdicts kept beside them, and name them by their files.
+    """Read tables with their verdicts, and name them by their files, if need be by folders too.
 
-    Tables of equal names are named by their folders too. Warns where the presence of a channel is
-    associated with the diagnosis.
+    Warns where the presence of a channel is associated with the diagnosis.
     """
     from idfsmec.audit.verdict import kept_verdict
     from idfsmec.missing.association import association_warning, missingness_association
@@ -230,19 +224,17 @@ def _print_means(results: Results, experiment: str) -> None:
     protocol = results.protocol["experiments"][experiment]
     metric = protocol["metric"]
     means = results.mean_scores(metric, experiment)
-    shares = {name: table.get("share_missing") for name, table in results.tables.items()}
     note = ", optimistic (best on test folds)" if protocol["tuning"] == "oracle" else ""
     cells = means.map(lambda value: format_score(metric, value, 1))
     cells.columns = [f"{100 * rate:g} %" for rate in means.columns]
     say(f"{experiment}: {metric_name(metric)} by share of channels removed")
     show_frame(f"{protocol['folds']}-wise folds{note}", cells.reset_index())
-    for table, share in shares.items():
-        if share:
+    for table, about in results.tables.items():
+        if share := about.get("share_missing"):
             say(f"{table}: {100 * share:.1f} % of channel samples are missing as recorded.")
     for table, bands in results.protocol["chance"].items():
-        if metric in bands:
-            chance, band = bands[metric]["chance"], bands[metric]
+        if band := bands.get(metric):
             say(
-                f"{table}: chance level {format_score(metric, chance)}, 95 % band "
+                f"{table}: chance level {format_score(metric, band['chance'])}, 95 % band "
                 f"{format_range(metric, band['low'], band['high'])}."
             )

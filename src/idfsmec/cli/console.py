@@ -1,9 +1,6 @@
 """The console: results on standard output, progress, warnings and errors on standard error.
 
-The library emits events (:mod:`idfsmec.progress`); a command hands it a listener from here::
-
-    with shown("features") as progress:
-        extract_table(recordings, progress=progress)
+The library emits events (:mod:`idfsmec.progress`); a command hands it a listener, :class:`shown`.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from textwrap import fill, shorten
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -45,43 +42,32 @@ _CONTROLS = {
 
 
 class _Stream:
-    """The present standard output or error; the work continues if its reader has gone.
+    """The present standard output or error; what was computed is not lost if its reader has gone.
 
-    A reader like ``head`` closes the pipe early, a terminal may be gone, and a program may be
-    started without: what was computed must not be lost for that.
+    A reader like ``head`` closes the pipe early, and a program may be started without a terminal.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def write(self, text: str) -> int:
-        return self._do("write", text) or 0
-
-    def flush(self) -> None:
-        self._do("flush")
-
-    def isatty(self) -> bool:
-        return bool(self._do("isatty"))
-
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream(), name)
-
-    def _stream(self) -> Any:
         # A stream that was closed before we were started is None.
-        return getattr(sys, self._name) or self._discard()
+        attribute = getattr(getattr(sys, self._name) or self._discard(), name)
+        guarded = name in ("write", "flush", "isatty")
+        return partial(self._try, attribute) if guarded else attribute
+
+    def _try(self, action: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return action(*args)
+        except (OSError, ValueError):
+            # Also what is in the buffer must go nowhere, or the interpreter complains at exit.
+            self._discard()
+            return None
 
     def _discard(self) -> Any:
         stream = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
         setattr(sys, self._name, stream)
         return stream
-
-    def _do(self, action: str, *args: Any) -> Any:
-        try:
-            return getattr(self._stream(), action)(*args)
-        except (OSError, ValueError):
-            # Also what is in the buffer must go nowhere, or the interpreter complains at exit.
-            self._discard()
-            return None
 
 
 @cache
@@ -100,8 +86,6 @@ def flush_output() -> None:
 def plain(text: Any, style: str = "") -> Text:
     r"""Make a text of anything: brackets are no markup, control characters are written out.
 
-    Examples
-    --------
     >>> print(plain("[b]Fp1\x1b[2J"))
     [b]Fp1\x1b[2J
     """
@@ -110,22 +94,21 @@ def plain(text: Any, style: str = "") -> Text:
     return Text(str(text).translate(_CONTROLS), style=style)
 
 
-def say(text: str, path: object = "", *, style: str = "") -> None:
-    """Print a result, broken between words; a path at its end stays whole, on one line."""
-    whole = " ".join(filter(None, [_wrap(text, console().width), str(path)]))
-    console().print(plain(whole, style), soft_wrap=True)
+def say(text: str, path: object = "", *, style: str = "", stream: str = "stdout") -> None:
+    """Print a result, broken between words; a path at its end stays whole, on one line.
 
-
-def _wrap(text: str, width: int) -> str:
-    """Break lines between words; a value behind its name and blanks stays in its column."""
-
-    def wrap(line: str) -> str:
+    A value behind its name and blanks stays in its column.
+    """
+    output = console(stream)
+    lines = []
+    for line in text.splitlines():
         column = re.match(r"\s*(?:\S+\s{2,})?", line)
         indent = " " * (column.end() if column else 0)
         how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-        return fill(line, width, subsequent_indent=indent, **how) if len(line) > width else line
-
-    return "\n".join(map(wrap, text.splitlines()))
+        fits = len(line) <= output.width
+        lines += [line if fits else fill(line, output.width, subsequent_indent=indent, **how)]
+    whole = " ".join(filter(None, ["\n".join(lines), str(path)]))
+    output.print(plain(whole, style), soft_wrap=True)
 
 
 def show_frame(title: str, frame: pd.DataFrame) -> None:
@@ -154,8 +137,7 @@ def print_verdict(name: object, verdict: Mapping[str, str]) -> None:
 
 def remark(text: str, style: str = "") -> None:
     """Print a text on standard error, broken between words."""
-    errors = console("stderr")
-    errors.print(plain(_wrap(text, errors.width), style), soft_wrap=True)
+    say(text, style=style, stream="stderr")
 
 
 def print_error(text: str) -> None:
@@ -202,7 +184,19 @@ class shown:  # noqa: N801 - a context, in small letters like contextlib.suppres
         if state.quiet:
             return None
         if console("stderr").is_terminal:
-            self._bars = _start_bars()
+            from rich import progress
+
+            self._bars = progress.Progress(
+                progress.TextColumn("{task.description}", markup=False),
+                progress.BarColumn(),
+                progress.MofNCompleteColumn(),
+                progress.TimeElapsedColumn(),
+                progress.TextColumn("left"),
+                progress.TimeRemainingColumn(),
+                progress.TextColumn("{task.fields[last]}", markup=False),
+                console=console("stderr"),
+            )
+            self._bars.start()
             if self._title:
                 self._task(self._title)
         # With bars only a digest has something to add in lines.
@@ -252,20 +246,3 @@ class shown:  # noqa: N801 - a context, in small letters like contextlib.suppres
             parts = [f"{name}: {event.done} of {event.total}, {left:.0f} s left"]
         parts += ["" if self._digest is None else self._digest.sentence()]
         remark(shorten("; ".join(filter(None, parts)), WIDTH, placeholder=" ..."))
-
-
-def _start_bars() -> Any:
-    from rich import progress
-
-    bars = progress.Progress(
-        progress.TextColumn("{task.description}", markup=False),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("left"),
-        progress.TimeRemainingColumn(),
-        progress.TextColumn("{task.fields[last]}", markup=False),
-        console=console("stderr"),
-    )
-    bars.start()
-    return bars

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from idfsmec.cli.app import command
 from idfsmec.cli.benchmark import benchmark
 from idfsmec.cli.console import say, shown
 from idfsmec.cli.options import AnyPath, check_folder
 from idfsmec.errors import ExistingFileError
-
-if TYPE_CHECKING:
-    from idfsmec.recordings import SimulatedCohort
-    from idfsmec.table import FeatureTable
 
 
 class Size(NamedTuple):
@@ -50,6 +46,8 @@ def demo(out: AnyPath = Path("idfsmec-demo"), quick: bool = False, force: bool =
     from idfsmec.features import extract_table
     from idfsmec.recordings import simulate_cohort
     from idfsmec.report import write_report
+    from idfsmec.report.text import column_label
+    from idfsmec.selection import IDFSMEC
 
     out = Path(out)
     check_folder(out, force)
@@ -72,7 +70,14 @@ def demo(out: AnyPath = Path("idfsmec-demo"), quick: bool = False, force: bool =
         f"epochs are missing ({len(cohort.detachments)} electrodes were detached)."
     )
     path = table.write(out / "cohort.parquet")
-    _rank(table, cohort)
+    selector = IDFSMEC().fit(table)
+    best = table.X.columns[selector.ranking_.argsort()[:20]]
+    hits = set(cohort.informative_features) & set(best)
+    say(
+        f"3. First features: {', '.join(map(column_label, best[:3]))}. Of the first 20, "
+        f"{len(hits)} are among the {len(cohort.informative_features)} of {table.X.shape[1]} "
+        "with a simulated difference."
+    )
     say(
         f"4. {len(size.methods)} methods, {len(size.rates)} missing rates, {size.n_splits} "
         "subject-wise folds, nested tuning."
@@ -93,17 +98,3 @@ def demo(out: AnyPath = Path("idfsmec-demo"), quick: bool = False, force: bool =
         page = write_report(out, overwrite=True, progress=progress)
     say("5. Open in a browser:", page.resolve())
     return page
-
-
-def _rank(table: FeatureTable, cohort: SimulatedCohort) -> None:
-    from idfsmec.report.text import column_label
-    from idfsmec.selection import IDFSMEC
-
-    selector = IDFSMEC().fit(table)
-    best = table.X.columns[selector.ranking_.argsort()[:20]]
-    hits = set(cohort.informative_features) & set(best)
-    say(
-        f"3. First features: {', '.join(map(column_label, best[:3]))}. Of the first 20, "
-        f"{len(hits)} are among the {len(cohort.informative_features)} of {table.X.shape[1]} "
-        "with a simulated difference."
-    )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from idfsmec._files import check_writable
 from idfsmec.cli.console import remark
 from idfsmec.errors import ExistingFileError, InputError
 
@@ -80,8 +81,6 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 def complete(name: str, incomplete: str) -> list[str]:
     """Complete a name of an option, or the last one of a list with commas, each name once.
 
-    Examples
-    --------
     >>> complete("patterns", "burst,re"), complete("folds", "")
     (['burst,recording', 'burst,region'], ['site'])
     """
@@ -128,8 +127,6 @@ def paths(given: AnyPath | Sequence[AnyPath]) -> list[Path]:
 def split_names(text: Any) -> list[str] | None:
     """Split a list with commas; from Python it may be a list already.
 
-    Examples
-    --------
     >>> split_names("mRMR, ANOVA F"), split_names(["mRMR"])
     (['mRMR', 'ANOVA F'], ['mRMR'])
     """
@@ -142,8 +139,6 @@ def split_names(text: Any) -> list[str] | None:
 def parse_folds(folds: str | int | None) -> dict[str, Any]:
     """Return the argument ``folds`` or ``n_splits`` for an option.
 
-    Examples
-    --------
     >>> parse_folds("site"), parse_folds("5"), parse_folds(None)
     ({'folds': 'site'}, {'n_splits': 5}, {})
     """
@@ -169,8 +164,6 @@ def check_numbers(*, repeats: int = 1, resamples: int = 0) -> None:
 
 def check_output(path: AnyPath, ending: str, force: bool, inputs: Sequence[Path] = ()) -> Path:
     """Refuse, before any work, an output file that cannot or should not be written."""
-    from idfsmec._files import check_writable
-
     path = Path(path)
     check_writable(path)
     if path.is_dir():
@@ -192,8 +185,6 @@ def refuse_inputs(path: Path, inputs: Sequence[Path]) -> None:
 
 def check_folder(out: Path, force: bool, inputs: Sequence[Path] = ()) -> None:
     """Refuse a folder that cannot be written, or that has files of other programs."""
-    from idfsmec._files import check_writable
-
     check_writable(out)
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; give a folder with --out")
@@ -241,11 +232,3 @@ def naming(name: AnyPath) -> Iterator[None]:
         yield
     except ValueError as error:
         raise InputError(f"{name}: {error}", argument=getattr(error, "argument", None)) from error
-
-
-def write_csv(frame: Any, path: Path) -> None:
-    """Write a frame for spreadsheets: no cell is a formula."""
-    from idfsmec._files import neutralise, replacing
-
-    with replacing(path) as (beside,):
-        neutralise(frame).to_csv(beside, index=False)

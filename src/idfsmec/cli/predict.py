@@ -56,7 +56,7 @@ def predict(
     """
     import pandas as pd
 
-    from idfsmec._files import check_writable
+    from idfsmec._files import check_writable, write_csv
     from idfsmec.prediction import load_model
     from idfsmec.prediction.subjects import Predictions
     from idfsmec.report import write_subject_pages
@@ -73,7 +73,7 @@ def predict(
         whole = Predictions(tuple(s for part in parts for s in part.subjects), notes)
         write_subject_pages(loaded, whole, Path(pages), overwrite=force)
     frame = pd.concat([part.frame for part in parts], ignore_index=True)
-    options.write_csv(frame, output)
+    write_csv(output, frame)
     _print_predictions(frame)
     print_verdict("the model's training data", loaded.audit)
     for note in notes:

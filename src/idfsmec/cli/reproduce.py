@@ -10,8 +10,9 @@ import typer
 from idfsmec.cli import options
 from idfsmec.cli.app import command
 from idfsmec.cli.benchmark import RunningMeans, print_results, stop_cleanly
-from idfsmec.cli.console import say, shown
+from idfsmec.cli.console import shown
 from idfsmec.cli.options import AnyPath, Names, ProtocolName
+from idfsmec.cli.report import report
 
 if TYPE_CHECKING:
     from idfsmec.evaluation import Results
@@ -48,7 +49,6 @@ def reproduce(
     """
     from idfsmec import paper
     from idfsmec._parallel import count_jobs
-    from idfsmec.report import write_report
 
     options.check_numbers(repeats=repeats)
     chosen = paper.find_protocol(protocol).with_changes(seeds=range(repeats))
@@ -67,8 +67,6 @@ def reproduce(
                 progress=progress,
                 overwrite=force,
             )
-        with shown("figures", describe=str) as progress:
-            page = write_report(out, overwrite=True, progress=progress)
-    say("report:", page)
+        report(out, force=True)
     print_results(results)
     return results

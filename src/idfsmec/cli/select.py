@@ -70,7 +70,8 @@ def select(
     site suppressed sums. Other values of lam and gamma than 1 and 2 are
     parameters of idfsmec.IDFSMEC.
     """
-    from idfsmec.selection import IDFSMEC, channel_frame, ranking_frame
+    from idfsmec._files import write_csv
+    from idfsmec.selection import IDFSMEC, StabilitySelector, channel_frame, ranking_frame
 
     given = options.paths(tables)
     output = options.check_output(output, ".csv", force, given)
@@ -87,13 +88,17 @@ def select(
         table, verdicts = _read(given, condition, harmonize, electrodes)
         with warnings_as_lines(), options.naming(given[0]):
             selector = _tune(table, k) if tune else IDFSMEC(**settings).fit(table)
-            stability = _resample(table, selector, resamples) if resamples else None
+            if resamples:
+                base = IDFSMEC(lam=selector.lam, gamma=selector.gamma)
+                with shown(f"{resamples} halves of the participants") as progress:
+                    how: Any = {"n_resamples": resamples, "random_state": 0, "progress": progress}
+                    stability = StabilitySelector(base, **how).fit(table)
     features, channels = ranking_frame(selector), channel_frame(selector)
     dead = selector.missingness_.set_index("channel")["dead"]
     channels = channels[~dead.loc[channels["channel"]].to_numpy()]
     if stability is not None and table is not None:
         features = _add_shares(features, table, stability)
-    options.write_csv(features, output)
+    write_csv(output, features)
     _print_ranking(features, channels)
     if stability is not None:
         _print_stability(stability, int(features["frequency"].notna().sum()))
@@ -141,10 +146,7 @@ def _check_options(
 def _read(
     given: Sequence[Path], condition: Names | None, harmonize: bool | str, electrodes: int | None
 ) -> tuple[FeatureTable, list[dict[str, str]]]:
-    """Read tables, put several together, and harmonize sites and choose electrodes on demand.
-
-    Also returns the verdicts that are kept with the tables.
-    """
+    """Read and join tables, harmonize, choose electrodes; also return the tables' verdicts."""
     from idfsmec.audit.verdict import kept_verdict
     from idfsmec.prediction.harmonizer import harmonize_table
     from idfsmec.selection import choose_electrodes
@@ -176,15 +178,6 @@ def _tune(table: FeatureTable, k: int | None) -> IDFSMEC:
         "optimistic, because it is the best of the grid)."
     )
     return tuned.selector_
-
-
-def _resample(table: FeatureTable, selector: IDFSMEC, resamples: int) -> StabilitySelector:
-    from idfsmec.selection import IDFSMEC, StabilitySelector
-
-    base = IDFSMEC(lam=selector.lam, gamma=selector.gamma)
-    with shown(f"{resamples} halves of the participants") as progress:
-        halves = StabilitySelector(base, n_resamples=resamples, random_state=0, progress=progress)
-        return halves.fit(table)
 
 
 def _select_from_sums(given: Sequence[Path], settings: dict[str, Any], harmonize: bool) -> IDFSMEC:

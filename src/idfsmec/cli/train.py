@@ -48,6 +48,8 @@ def train(
     file. Both have the verdict of idfsmec audit; the audit is run if none is stored
     beside the table. By default 5 folds. For research; not a medical device.
     """
+    import pandas as pd
+
     from idfsmec._parallel import count_jobs
     from idfsmec.audit import audit
     from idfsmec.audit.verdict import kept_verdict
@@ -56,7 +58,7 @@ def train(
     from idfsmec.prediction import save_model
     from idfsmec.prediction.methods import find_methods
     from idfsmec.prediction.model import check_model_path
-    from idfsmec.report.cards import card_paths, write_model_card
+    from idfsmec.report.documents import card_paths, metric_rows, write_model_card
     from idfsmec.table import FeatureTable
 
     path = options.check_output(output, ".skops", force, [Path(table)])
@@ -93,20 +95,12 @@ def train(
     save_model(model, path, overwrite=force)
     markdown, page = write_model_card(model, path, overwrite=force)
     print_verdict(table, verdict)
-    _print_performance(model)
+    names = {"name": "score", "value": "value", "ci": "95 % CI", "chance": "chance (95 %)"}
+    cells = pd.DataFrame(metric_rows(model))[list(names)].rename(columns=names)
+    red = "; acquisition does as well" if model.audit["level"] == "red" else ""
+    show_frame(f"Performance on held-out participants{red}", cells)
     if electrodes is not None:
         say("electrodes:", ", ".join(model.channels))
     say("model:", path)
     say("card:", f"{markdown}, {page}")
     return model
-
-
-def _print_performance(model: Model) -> None:
-    import pandas as pd
-
-    from idfsmec.report.cards import metric_rows
-
-    names = {"name": "score", "value": "value", "ci": "95 % CI", "chance": "chance (95 %)"}
-    cells = pd.DataFrame(metric_rows(model))[list(names)].rename(columns=names)
-    red = "; acquisition does as well" if model.audit["level"] == "red" else ""
-    show_frame(f"Performance on held-out participants{red}", cells)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from idfsmec._files import neutralise, replacing
+from idfsmec._files import replacing, write_csv
 from idfsmec.errors import InputError
 from idfsmec.evaluation.clinical import clinical_frame
 from idfsmec.evaluation.statistics import chance_band
@@ -379,9 +379,3 @@ def write_json(path: Path, value: Any) -> None:
     text = json.dumps(value, indent=1, ensure_ascii=False, default=str)
     with replacing(path) as (beside,):
         beside.write_text(text + "\n", encoding="utf-8")
-
-
-def write_csv(path: Path, frame: pd.DataFrame) -> None:
-    """Write a table for readers, with no cell that a spreadsheet would compute."""
-    with replacing(path) as (beside,):
-        neutralise(frame).to_csv(beside, index=False)

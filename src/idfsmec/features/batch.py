@@ -34,6 +34,7 @@ from idfsmec.errors import (
     InputError,
     RecordingError,
     UnexpectedRecordingError,
+    reason_of,
 )
 from idfsmec.features.extract import RecordingFeatures, compute_features, extract_recording
 from idfsmec.features.settings import FeatureSettings
@@ -436,7 +437,7 @@ def _compute(
             features = extract_recording(recording, settings)
         except Exception as error:
             # A damaged file makes readers raise anything; one file must not stop the others.
-            reason = " ".join(str(error).split()) or type(error).__name__
+            reason = reason_of(error)
             mendable = isinstance(error, InputError | OSError)
             failed = replace(outcome, error=reason.removeprefix(f"{source}: "), mendable=mendable)
             return failed, key, _unreadable_on_worker(recording)

@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy import signal
 
-from idfsmec.errors import InputError, RecordingError
+from idfsmec.errors import InputError, RecordingError, reason_of
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.missing import observed_from_annotations, observed_from_bads, observed_from_reject_log
 from idfsmec.missing.detection import unusable
@@ -314,10 +314,9 @@ def _read(measured: mne.io.BaseRaw | mne.BaseEpochs, names: list[str], source: s
         raise
     except Exception as error:
         # MNE opens files by their header; what is wrong with the rest shows only here.
-        reason = " ".join(str(error).split()) or type(error).__name__
         raise RecordingError(
-            f"{source}: its signals cannot be read ({reason}). Check that the file and those "
-            "that belong to it are whole."
+            f"{source}: its signals cannot be read ({reason_of(error)}). Check that the file and "
+            "those that belong to it are whole."
         ) from error
 
 

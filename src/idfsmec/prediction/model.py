@@ -28,7 +28,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from idfsmec._files import replacing
 from idfsmec._version import __version__
-from idfsmec.errors import ExistingFileError, InputError
+from idfsmec.errors import ExistingFileError, InputError, reason_of
 from idfsmec.prediction.harmonizer import SiteHarmonizer, harmonize_sites, learn_sites
 from idfsmec.prediction.imputer import ChannelImputer
 from idfsmec.prediction.linear import IDFSMECClassifier
@@ -343,7 +343,9 @@ def load_model(path: str | PathLike[str]) -> Model:
     except Exception as error:  # whatever a changed description leads to
         if isinstance(error, InputError) and str(error).startswith(str(path)):
             raise
-        raise InputError(f"{path}: the model file is damaged ({_line(error)}).") from error
+        raise InputError(
+            f"{path}: the model file is damaged ({reason_of(error)[:200]})."
+        ) from error
     return model
 
 
@@ -360,7 +362,9 @@ def _read_about(path: Path, content: bytes) -> dict[str, Any]:
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"{path}: this is no model file of idfsmec ({_line(error)}).") from error
+        raise InputError(
+            f"{path}: this is no model file of idfsmec ({reason_of(error)[:200]})."
+        ) from error
     if number != _FORMAT_VERSION or made_with.split(".")[:2] != __version__.split(".")[:2]:
         raise InputError(
             f"{path}: the model was made by idfsmec {made_with}, this is {__version__} (model "
@@ -443,7 +447,3 @@ def _checksum(content: bytes, about: Mapping[str, Any]) -> str:
             digest.update(hashlib.sha256(archive.read(name)).digest())
     digest.update(json.dumps(about, sort_keys=True, allow_nan=False).encode())
     return digest.hexdigest()
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from idfsmec._files import refuse_oversized
-from idfsmec.errors import InputError
+from idfsmec.errors import InputError, reason_of
 
 # Kinds of elements and classes of variables (MathWorks, "MAT-File Format", tables 1-1 and 1-3).
 _MATRIX, _COMPRESSED = 14, 15
@@ -47,8 +47,7 @@ def load_mat(path: Path, **options: Any) -> dict[str, Any]:
         ) from error
     except Exception as error:
         # scipy raises anything on a damaged file, from ValueError to zlib.error.
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"{path}: not a readable MATLAB file ({reason}).") from error
+        raise InputError(f"{path}: not a readable MATLAB file ({reason_of(error)}).") from error
 
 
 def check_elements(path: Path) -> None:

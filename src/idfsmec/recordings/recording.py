@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec._files import check_readable, refuse_oversized
-from idfsmec.errors import DuplicateRecordingsError, InputError, RecordingError
+from idfsmec.errors import DuplicateRecordingsError, InputError, RecordingError, reason_of
 from idfsmec.recordings._matlab import check_elements
 from idfsmec.table.columns import refuse_alike
 from idfsmec.table.positions import (
@@ -266,10 +266,9 @@ def _load_raw(path: Path, read: Callable[[Path], Any], bads: tuple[str, ...]) ->
         raise RecordingError(str(error) if named else f"{path}: {error}") from error
     except Exception as error:
         # Readers of binary files raise anything on a damaged one, down to struct.error.
-        reason = " ".join(str(error).split()) or type(error).__name__
         raise RecordingError(
-            f"{path}: MNE cannot open this recording ({reason}). Check that the file is whole, "
-            "of a format mne.io.read_raw knows, and lies with the files that belong to it."
+            f"{path}: MNE cannot open this recording ({reason_of(error)}). Check that the file is "
+            "whole, of a format mne.io.read_raw knows, and lies with the files that belong to it."
         ) from error
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from idfsmec._files import check_readable
-from idfsmec.errors import ArgumentError, InputError
+from idfsmec.errors import ArgumentError, InputError, listing, reason_of
 from idfsmec.table.columns import fold
 
 
@@ -41,9 +41,7 @@ def warn_of_left_out(where: Path, reasons: Mapping[str, Collection[str]]) -> Non
     """Count and name the subjects that are left out, by reason."""
     counts = []
     for reason, subjects in reasons.items():
-        rest = f" and {len(subjects) - 5} more" if len(subjects) > 5 else ""
-        names = ", ".join(sorted(subjects)[:5])
-        counts += [f"{len(subjects)} {reason} ({names}{rest})"] if subjects else []
+        counts += [f"{len(subjects)} {reason} ({listing(sorted(subjects))})"] if subjects else []
     if counts:
         warnings.warn(f"{where}: participants left out: {'; '.join(counts)}.", stacklevel=3)
 
@@ -112,7 +110,7 @@ def read_sheet(path: Path, needed: Collection[str], sheet: str | int = 0) -> lis
             warnings.filterwarnings("ignore", category=UserWarning, module="openpyxl")
             frame = pd.read_excel(path, sheet_name=sheet, dtype=str, keep_default_na=False)
     except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = reason_of(error)
         raise InputError(f"{path}: not a readable table of participants ({reason}).") from error
     names = [fold(str(name)) for name in frame.columns]
     _need_columns(names, needed, path)

@@ -1,4 +1,3 @@
-from .cards import plot_calibration, write_model_card, write_subject_pages
 from .channels import (
     plot_channel_weights,
     plot_effects,
@@ -6,10 +5,20 @@ from .channels import (
     plot_score_heatmap,
     plot_selection_frequency,
 )
-from .comparison import plot_paired_differences
-from .curves import plot_accuracy_by_rate, plot_electrode_curve, plot_participant_curve
-from .documents import write_audit_page, write_reporting_checklist
+from .documents import (
+    plot_calibration,
+    write_audit_page,
+    write_model_card,
+    write_reporting_checklist,
+    write_subject_pages,
+)
 from .page import summarise, write_report
+from .scores import (
+    plot_accuracy_by_rate,
+    plot_electrode_curve,
+    plot_paired_differences,
+    plot_participant_curve,
+)
 from .style import use_style
 from .text import describe_protocol
 

@@ -12,21 +12,15 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
+from scipy.spatial import Delaunay, QhullError
 
-from idfsmec.errors import InputError
+from idfsmec.errors import InputError, listing
+from idfsmec.metrics import Floats
 from idfsmec.missing.association import ALPHA
 from idfsmec.report import style
 from idfsmec.report.data import EFFECT_SIZES, ROUNDING, TableResults, effect_size
 from idfsmec.report.style import PageFigure
-from idfsmec.report.text import (
-    EXCLUDES_ZERO,
-    capitalise,
-    column_label,
-    feature_label,
-    listing,
-    name_features,
-    percent,
-)
+from idfsmec.report.text import capitalise, column_label, feature_label, name_features, percent
 from idfsmec.table.columns import join_columns, split_column
 from idfsmec.table.positions import channel_positions
 
@@ -118,7 +112,7 @@ def plot_channel_weights(
 
 def _directions(
     names: Sequence[str], positions: Mapping[str, Sequence[float]] | None, montage: str | None
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return a unit vector per channel; NaN where the position is unknown."""
     if positions:
         given = np.array([positions.get(name) or [np.nan] * 3 for name in names], dtype=float)
@@ -130,12 +124,10 @@ def _directions(
         return channel_positions(names)
 
 
-def _can_be_mapped(flat: NDArray[np.float64]) -> bool:
+def _can_be_mapped(flat: Floats) -> bool:
     """Return whether there are enough positions, none twice, and not all on one ring."""
     if len(flat) < _FEWEST_FOR_A_MAP or len(np.unique(flat.round(7), axis=0)) < len(flat):
         return False
-    from scipy.spatial import Delaunay, QhullError  # for maps alone
-
     try:
         Delaunay(flat, incremental=True).close()  # as MNE does it
     except QhullError:
@@ -143,27 +135,13 @@ def _can_be_mapped(flat: NDArray[np.float64]) -> bool:
     return True
 
 
-def _draw_map(
-    ax: Axes,
-    names: NDArray[np.str_],
-    values: NDArray[np.float64],
-    flat: NDArray[np.float64],
-    label: str,
-) -> None:
+def _draw_map(ax: Axes, names: NDArray[np.str_], values: Floats, flat: Floats, label: str) -> None:
     crowded = len(names) > 40
     darkest = float(values.max()) or 1.0
     top = set(names[np.argsort(-values, kind="stable")[: 10 if crowded else 5]])
+    scale: Any = {"cmap": style.SEQUENTIAL, "vlim": (0.0, darkest), "sphere": (0, 0, 0, 0.095)}
     image, _ = mne.viz.plot_topomap(
-        values,
-        flat,
-        axes=ax,
-        show=False,
-        cmap=style.SEQUENTIAL,
-        vlim=(0.0, darkest),
-        contours=0,
-        sensors=False,
-        sphere=(0, 0, 0, 0.095),
-        extrapolate="head",
+        values, flat, axes=ax, show=False, contours=0, sensors=False, extrapolate="head", **scale
     )
     for line in ax.lines:
         line.set(color=style.MUTED, linewidth=1.2)
@@ -175,18 +153,10 @@ def _draw_map(
         # Outer electrodes are named towards the middle, where the map is below the letters.
         radius = float(np.hypot(x, y))
         offset = (-11 * x / radius, -9 * y / radius) if radius > 0.07 else (0, 6.5)
-        style.annotate(
-            ax,
-            name,
-            (x, y),
-            offset,
-            ha="center",
-            va="center",
-            fontsize=7.5,
-            fontweight="bold" if name in top and len(names) > 10 else "normal",
-            color="#ffffff" if value > 0.55 * darkest else "#1b1b1b",
-            zorder=7,
-        )
+        weight = "bold" if name in top and len(names) > 10 else "normal"
+        color = "#ffffff" if value > 0.55 * darkest else "#1b1b1b"
+        how: Any = {"ha": "center", "va": "center", "fontsize": 7.5, "fontweight": weight}
+        style.annotate(ax, name, (x, y), offset, color=color, zorder=7, **how)
     style.add_colorbar(ax, image, label)
 
 
@@ -236,14 +206,9 @@ def plot_score_heatmap(ranking: pd.DataFrame, *, note: str = "", ax: Axes | None
     n_rows, n_columns = wide.shape
     ax = style.make_axes(ax, float(np.clip(3.2 + 0.28 * n_columns, 6.2, 10)), 1.9 + 0.24 * n_rows)
     values = wide.to_numpy(dtype=float)
-    image = ax.pcolormesh(
-        np.ma.masked_invalid(values),
-        cmap=style.SEQUENTIAL,
-        vmin=0,
-        vmax=np.nanmax(values) or 1.0,
-        edgecolors=style.PAPER,
-        linewidth=0.8 if n_columns <= 40 else 0,
-    )
+    scale: Any = {"cmap": style.SEQUENTIAL, "vmin": 0, "vmax": np.nanmax(values) or 1.0}
+    edges: Any = {"edgecolors": style.PAPER, "linewidth": 0.8 if n_columns <= 40 else 0}
+    image = ax.pcolormesh(np.ma.masked_invalid(values), **scale, **edges)
     ax.invert_yaxis()
     ax.set_yticks(np.arange(n_rows) + 0.5, [feature_label(str(name)) for name in wide.index])
     _name_columns(ax, wide.columns, 0.5)
@@ -319,7 +284,7 @@ def plot_effects(
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlabel(EFFECT_SIZES[size])
     title = "Direction and size of the leading features"
-    style.style_axes(ax, title, f"{note}\nfilled dot: {EXCLUDES_ZERO}", grid="x")
+    style.style_axes(ax, title, f"{note}\nfilled dot: 95 % CI excludes 0", grid="x")
     if "auc" in shown and shown["auc"].notna().any():
         style.annotate(ax, "AUC per participant", (1.02, 1), (0, 3), "axes fraction")
     if size != "eta_squared" and labels is not None and len(labels) == 2:
@@ -425,23 +390,18 @@ def frequency_figures(table: TableResults) -> Iterator[PageFigure]:
         return
     what = f"first {halves['n_picked']} on {halves['n_resamples']} halves of the participants"
     note, channel_chance = table.whole_table_note(what), list(halves["channel_chance"].values())
+    lines = {"threshold": halves["threshold"], "chance": halves["chance"]}
     captions = {
         "features": "Share of random halves of the participants on which the feature was "
         "selected. Chance: the share of random selection.",
         "channels": "Share of halves on which any feature of the channel was selected.",
     }
-    for name, shares, threshold, chance in (
-        ("features", halves["frequency"], halves["threshold"], halves["chance"]),
-        ("channels", halves["channel_frequency"], None, float(np.mean(channel_chance))),
+    for name, shares, marks in (
+        ("features", halves["frequency"], lines),
+        ("channels", halves["channel_frequency"], {"chance": float(np.mean(channel_chance))}),
     ):
-        draw = partial(
-            plot_selection_frequency,
-            shares,
-            threshold=threshold,
-            chance=chance,
-            note=note,
-            title=f"Selection frequency of {name}",
-        )
+        title = f"Selection frequency of {name}"
+        draw = partial(plot_selection_frequency, shares, note=note, title=title, **marks)
         yield PageFigure(f"selection-frequency-{name}", draw, captions[name])
 
 

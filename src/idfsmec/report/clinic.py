@@ -10,10 +10,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from idfsmec.audit import audits_of
+from idfsmec.errors import listing
 from idfsmec.report import style
 from idfsmec.report.data import TableResults
 from idfsmec.report.style import PageFigure
-from idfsmec.report.text import listing, percent, share_with_ci
+from idfsmec.report.text import percent, share_with_ci
 
 #: Groups with fewer participants of a class are pointed out.
 _FEW = 10

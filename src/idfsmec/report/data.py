@@ -12,6 +12,7 @@ import pandas as pd
 from idfsmec.evaluation import Results, clinical_scores
 from idfsmec.evaluation.statistics import compare_folds
 from idfsmec.metrics import holm, score_interval
+from idfsmec.prediction import METHODS
 from idfsmec.report.text import describe_protocol
 from idfsmec.table.columns import join_columns
 
@@ -37,8 +38,6 @@ def known_methods(methods: Methods | None) -> Methods:
     """Return families and labels as given, or those of the registry."""
     if methods is not None:
         return methods
-    from idfsmec.prediction import METHODS  # imports scikit-learn, which a report does not need
-
     return {
         name: {"family": method.family, "label": method.label} for name, method in METHODS.items()
     }
@@ -102,12 +101,9 @@ class TableResults:
         missing = self.about["missing_by_recording"]
         #: The share of samples in which a recording (row) lacks a channel (column).
         self.missing = pd.DataFrame(missing["share"], missing["subjects"], missing["channels"])
-
-    @property
-    def montage(self) -> str | None:
-        """The montage that the recordings have in common."""
         montage = self.about["montage"]
-        return montage if isinstance(montage, str) else None
+        #: The montage that the recordings have in common.
+        self.montage: str | None = montage if isinstance(montage, str) else None
 
     @cached_property
     def ranking(self) -> pd.DataFrame:
@@ -152,14 +148,15 @@ class TableResults:
         """Return the line under a figure's title: folds and tuning of the experiment."""
         return describe_protocol(experiment_protocol(self.results, experiment))
 
-    def by_pattern(self) -> Iterator[tuple[str, pd.DataFrame, str]]:
-        """Split accuracies by the pattern of missing channels, with notes; one is not named."""
-        rows, note = self.rows(), self.note()
+    def by_pattern(self) -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:
+        """Split accuracies by pattern (unnamed if alone), with what figures of accuracy need."""
+        rows, how = self.rows(), {"methods": self.methods, "metric": self.metric}
         patterns = rows["pattern"].unique()
         for pattern in patterns:
-            several = len(patterns) > 1
-            named = f"{note} · channels missing by pattern {pattern}" if several else note
-            yield str(pattern) if several else "", rows[rows["pattern"] == pattern], named
+            several, note = len(patterns) > 1, self.note()
+            note += f" · channels missing by pattern {pattern}" if several else ""
+            here = rows[rows["pattern"] == pattern]
+            yield str(pattern) if several else "", here, how | {"note": note}
 
     def whole_table_note(self, what: str = "") -> str:
         """Return the line under a figure's title for a ranking, which uses no folds."""
@@ -176,7 +173,7 @@ class TableResults:
         """Return the paper's values by method, where its data set was reproduced as this table."""
         if self.name != self.results.data_set:
             return {}
-        from idfsmec.paper import published  # imports all methods, which few reports need
+        from idfsmec.paper import published  # imports readers of recordings; few reports need it
 
         return published(experiment, self.name)
 
@@ -213,8 +210,7 @@ def intervals(tasks: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def differences(tasks: pd.DataFrame, reference: Any, column: str = "method") -> pd.DataFrame:
     """Subtract each other value of a column from the reference's, paired by fold, with 95 % CI.
 
-    Returns what :func:`idfsmec.evaluation.statistics.compare_folds` does, with the column under
-    its own name, ``p_holm`` and ``significant``: at 5 % after Holm's correction for all of them.
+    Adds ``p_holm`` and ``significant``: at 5 % after Holm's correction for all of them.
     """
     wide = tasks.pivot_table(index=["seed", "fold"], columns=column, values="value")
     paired = compare_folds(wide, reference, tasks["n_train"].mean(), tasks["n_test"].mean())

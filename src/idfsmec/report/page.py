@@ -13,16 +13,15 @@ import numpy as np
 
 from idfsmec._files import check_writable
 from idfsmec.audit.verdict import NOT_AUDITED
-from idfsmec.errors import InputError
+from idfsmec.errors import InputError, listing
 from idfsmec.evaluation import Results
 from idfsmec.progress import Listener, Progress
-from idfsmec.report import channels, clinic, comparison, curves, data, style
+from idfsmec.report import channels, clinic, data, scores, style
 from idfsmec.report.data import TableResults
 from idfsmec.report.documents import summarise_audit
 from idfsmec.report.style import PageFigure
 from idfsmec.report.text import (
     describe_protocol,
-    listing,
     metric_name,
     name_features,
     percent,
@@ -40,17 +39,16 @@ _KINDS: tuple[Callable[[TableResults], Iterator[PageFigure]], ...] = (
     channels.effect_figures,
     channels.frequency_figures,
     channels.missing_figures,
-    curves.accuracy_by_rate_figures,
-    comparison.difference_figures,
-    curves.accuracy_by_k_figures,
+    scores.accuracy_by_rate_figures,
+    scores.difference_figures,
+    scores.accuracy_by_k_figures,
     clinic.decision_figures,
-    curves.imputation_figures,
-    curves.electrode_figures,
-    curves.participant_figures,
-    curves.ablation_figures,
-    curves.sensitivity_figures,
-    curves.cost_figures,
-    curves.convergence_figures,
+    scores.imputation_figures,
+    scores.study_size_figures,
+    scores.ablation_figures,
+    scores.sensitivity_figures,
+    scores.cost_figures,
+    scores.convergence_figures,
 )
 _HARMONIZED = (
     "harmonized in location and scale (ComBat), learned from the training samples{only} of each "
@@ -197,8 +195,8 @@ def _summarise_table(
         "name": table.name,
         "facts": _facts(table),
         "findings": findings,
-        "comparisons": list(comparison.compare_methods(table)),
-        "sites": comparison.summarise_sites(table),
+        "comparisons": list(scores.compare_methods(table)),
+        "sites": scores.summarise_sites(table),
         "clinical": clinic.summarise_clinical(table),
         "missingness": channels.associated_missingness(table),
         "audit": audit,
@@ -330,8 +328,17 @@ def _warnings(
             "New data will score lower. Run again with nested tuning."
         )
         warnings.append(("Optimistic choice of settings", text))
-    warnings += comparison.site_warnings(results)
-    warnings += _chance_warnings({name: each["accuracy"] for name, each in findings.items()})
+    warnings += scores.site_warnings(results)
+    for name, each in findings.items():
+        score = each["accuracy"]
+        if score and score["above_chance"] is False:
+            chance = score["chance"]
+            text = (
+                f"{percent(score['mean'])} lies within the 95 % band of chance with {chance['n']} "
+                f"participants ({percent(chance['low'])} to {percent(chance['high'])}). Do not "
+                "read the ranking as a finding."
+            )
+            warnings.append((f"Not above chance: {name}", text))
     warnings += channels.stability_warnings(findings)
     failures = results.failures
     if not failures.empty:
@@ -345,19 +352,6 @@ def _warnings(
     return [{"title": title, "text": text} for title, text in warnings]
 
 
-def _chance_warnings(scores: Mapping[str, dict[str, Any] | None]) -> Iterator[tuple[str, str]]:
-    """Warn of tables whose accuracy is not above chance."""
-    for name, score in scores.items():
-        if score and score["above_chance"] is False:
-            chance = score["chance"]
-            text = (
-                f"{percent(score['mean'])} lies within the 95 % band of chance with {chance['n']} "
-                f"participants ({percent(chance['low'])} to {percent(chance['high'])}). Do not "
-                "read the ranking as a finding."
-            )
-            yield f"Not above chance: {name}", text
-
-
 def _protocol(results: Results) -> list[tuple[str, str]]:
     protocol = data.experiment_protocol(results)
     lines = [("Evaluation", describe_protocol(protocol))]
@@ -369,20 +363,14 @@ def _protocol(results: Results) -> list[tuple[str, str]]:
             lines.append((title, ", ".join(str(value) for value in protocol[key])))
     if protocol.get("rates") is not None:
         lines.append(("Missing rates", ", ".join(percent(rate) for rate in protocol["rates"])))
-    lines += _classifiers(results)
+    methods = results.methods
+    ran = dict.fromkeys(results.scores.query("experiment == 'accuracy'")["method"])
+    used = {n: methods[n]["classifier"] for n in ran if "classifier" in methods.get(n, {})}
+    if used:  # the one of most methods, then those that had another one
+        common = Counter(used.values()).most_common(1)[0][0]
+        others = [f"{data.label_of(n, methods)}: {c}" for n, c in used.items() if c != common]
+        lines.append(("Classifier", "; ".join([common, *others])))
     lines.append(("Score shown", metric_name(data.shown_metric(results))))
     ci = "95 %, over folds and repeats, corrected for overlapping training sets"
     lines.append(("Confidence intervals (CI)", ci))
     return lines
-
-
-def _classifiers(results: Results) -> list[tuple[str, str]]:
-    """Name the classifier of most methods, then those that had another one."""
-    methods = results.methods
-    ran = dict.fromkeys(results.scores.query("experiment == 'accuracy'")["method"])
-    used = {n: methods[n]["classifier"] for n in ran if "classifier" in methods.get(n, {})}
-    if not used:
-        return []
-    common = Counter(used.values()).most_common(1)[0][0]
-    others = [f"{data.label_of(name, methods)}: {c}" for name, c in used.items() if c != common]
-    return [("Classifier", "; ".join([common, *others]))]

@@ -182,10 +182,7 @@ def style_axes(
 
 
 def set_titles(ax: Axes, title: str, note: str) -> None:
-    """Put the bold title over the quiet note, both at the left edge.
-
-    Long lines are broken: the layout would take their width from the axes.
-    """
+    """Put the bold title over the quiet note; long lines are broken, or they narrow the axes."""
     most = int(_NOTE_CHARACTERS * figure_of(ax).get_figwidth())
     note = "\n".join("\n".join(wrap(line, most)) for line in note.strip().splitlines())
     lines = note.count("\n") + 1 if note else 0
@@ -244,17 +241,13 @@ def add_colorbar(ax: Axes, image: Any, label: str) -> None:
 
 @dataclass(frozen=True)
 class PageFigure:
-    """A figure of the page: how to draw it, what it shows, how to read it, its numbers.
-
-    ``variant`` is the pattern of missing channels, or the method, where there is a figure for
-    each.
-    """
+    """A figure of the page: how to draw it, what it shows, how to read it, its numbers."""
 
     section: str
     plot: Callable[[], Axes]
     caption: str = ""
     sentences: Sequence[str] = ()
-    variant: str = ""
+    variant: str = ""  # pattern of missing channels or method, where there is a figure for each
     numbers: list[dict[str, Any]] | None = None
 
 
@@ -299,12 +292,9 @@ def _inline_svg(svg: str, label: str) -> str:
 
 def render_page(template: str, **content: Any) -> str:
     """Render a template of the package as a self-contained page; all text is escaped."""
+    loader, undefined = jinja2.PackageLoader("idfsmec.report"), jinja2.StrictUndefined
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("idfsmec.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, undefined=undefined, autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     filters: dict[str, Any] = {
         "percent": percent,
@@ -337,8 +327,9 @@ def refuse_existing(overwrite: bool, *paths: Path) -> None:
             raise ExistingFileError(path)
 
 
-def write_text(path: Path, text: str) -> Path:
+def write_text(path: Path, text: str, overwrite: bool = True) -> Path:
     """Write a text file, whole or not at all."""
+    refuse_existing(overwrite, path)
     with replacing(path) as (beside,):
         beside.write_text(text, encoding="utf-8")
     return path

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from idfsmec.errors import InputError
-from idfsmec.errors import listing as listing
+from idfsmec.errors import InputError, listing
 from idfsmec.table.columns import split_column
 
-#: Words for differences with a corrected test, and for estimates that only have a CI.
+#: Words for differences with a corrected test.
 SIGNIFICANT = "significant at 5 % after Holm's correction"
-EXCLUDES_ZERO = "95 % CI excludes 0"
 
 _METRICS = {
     "f1": "F1",
@@ -119,8 +117,6 @@ def share_with_ci(values: Mapping[str, float], name: str = "mean") -> str:
 def format_score(metric: str, value: float, digits: int = 0) -> str:
     """Write a score: AUC from 0 to 1, all others as per cent.
 
-    Examples
-    --------
     >>> format_score("roc_auc", 0.814), format_range("roc_auc", 0.7, 0.91)
     ('0.81', '0.70 to 0.91')
     """
@@ -159,8 +155,6 @@ def escape_markdown(text: object) -> str:
 def feature_label(feature: str) -> str:
     """Return the long name of a feature; features of users' own keep their name.
 
-    Examples
-    --------
     >>> feature_label("de_alpha"), feature_label("mine_alpha")
     ('differential entropy (alpha)', 'mine_alpha')
     """
@@ -182,8 +176,6 @@ def column_label(column: str) -> str:
 def name_features(ranking: pd.DataFrame) -> str:
     """Name the features of a ranking, each with all its channels.
 
-    Examples
-    --------
     >>> name_features(pd.DataFrame({"feature": ["c0", "c0"], "channel": ["F3", "F4"]}))
     'C0 complexity at F3 and F4'
     """
@@ -199,8 +191,6 @@ def slugify(name: str) -> str:
 def unique_slugs(names: Sequence[str]) -> list[str]:
     """Make a different file name for each of the names.
 
-    Examples
-    --------
     >>> unique_slugs(["Clinic A", "clinic-a"])
     ['clinic-a', 'clinic-a-2']
     """

@@ -28,7 +28,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from idfsmec._files import check_readable, refuse_oversized, replacing
-from idfsmec.errors import InputError
+from idfsmec.errors import InputError, reason_of
 from idfsmec.table.columns import GROUPS, KNOWN, LABEL, LINE, SITE, TEXT, part_header
 
 if TYPE_CHECKING:
@@ -167,8 +167,7 @@ def _read_parquet(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         raise InputError(f"needs more memory than there is, or is damaged ({error}).") from error
     except Exception as error:
         # A damaged file makes Arrow raise anything, from OSError to UnicodeDecodeError.
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"not a readable Parquet file ({reason}).") from error
+        raise InputError(f"not a readable Parquet file ({reason_of(error)}).") from error
     numbers = pd.DataFrame(values, frame.index, doubles, copy=False)
     return pd.concat([frame, numbers], axis=1), metadata
 

@@ -1,12 +1,8 @@
-"""Draw and describe curves: scores by missing rate, features, imputer, participants and more.
-
-Each line has its CI and is named at its end. Curves show accuracy, electrodes and participants,
-and the method itself: its parts, its two parameters, convergence and cost.
-"""
+"""Draw and describe scores: curves by missing rate and more, differences of methods, sites."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,16 +11,20 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
-from idfsmec.evaluation import Results, electrode_curve, participant_curve
+from idfsmec.errors import listing
+from idfsmec.evaluation import ElectrodeCurve, Results, electrode_curve, participant_curve
+from idfsmec.evaluation.results import site_scores
+from idfsmec.metrics import CONFOUNDED, site_confounding
 from idfsmec.report import data, style
 from idfsmec.report.channels import plot_channel_weights
 from idfsmec.report.data import TableResults
 from idfsmec.report.style import MethodLook, PageFigure
 from idfsmec.report.text import (
     SIGNIFICANT,
+    capitalise,
     describe_protocol,
-    listing,
     metric_name,
     percent,
     plain_records,
@@ -32,15 +32,20 @@ from idfsmec.report.text import (
     seconds,
 )
 
+#: Title, note, and what stands at the axes.
+_Labels = tuple[str, str, str, str]
 #: So many values of x are named at most.
 _MOST_TICKS = 12
 _TEST = "at 5 % after Holm's correction"
 _RATE = "share of channels removed, in addition to those the table lacks"
 #: So many comparison methods are drawn with CI: more would hide each other.
 _BEST = 2
-#: How curves of AUC per participant are drawn.
-_AUC: Any = {"chance": {"chance": 0.5, "low": 0.5, "high": 0.5}, "written": "{:.2f}".format}
-_AUC |= {"line": "choice", "log": "x"}
+#: How lines of the main method, of others and of quiet ones are drawn.
+_MAIN = {"linewidth": 2.4, "markersize": 6, "alpha": 1.0, "zorder": 5}
+_OTHER = {"linewidth": 1.2, "markersize": 4, "alpha": 1.0, "zorder": 3}
+_QUIET = {"linewidth": 0.8, "markersize": 2.5, "alpha": 0.4, "zorder": 2.5}
+#: Smaller differences than this are no difference.
+_EQUAL = 5e-4
 #: Electrodes are mapped for this number of them, where no smallest number is known.
 _MAPPED = 4
 
@@ -111,15 +116,8 @@ def accuracy_by_rate_figures(table: TableResults) -> Iterator[PageFigure]:
         "Mean over folds with 95 % CI corrected for overlapping training sets. Grey: 95 % band of "
         "chance."
     )
-    for pattern, rows, note in table.by_pattern():
-        draw = partial(
-            plot_accuracy_by_rate,
-            rows,
-            methods=table.methods,
-            metric=table.metric,
-            chance=table.chance(),
-            note=note,
-        )
+    for pattern, rows, how in table.by_pattern():
+        draw = partial(plot_accuracy_by_rate, rows, chance=table.chance(), **how)
         sentences = _describe_by_rate(table, rows)
         yield PageFigure("accuracy-by-rate", draw, caption, sentences, pattern)
 
@@ -173,12 +171,180 @@ def _describe_loss(scores: pd.DataFrame) -> list[str]:
     return [f"From {percent(low_rate)} to {percent(high_rate)} missing it {text}."]
 
 
+def compare_methods(table: TableResults) -> Iterator[dict[str, Any]]:
+    """Summarise for each pattern of missing channels the means per method and rate."""
+    for pattern, rows in table.rows().groupby("pattern", sort=False):
+        means = data.intervals(data.task_scores(rows, table.metric), ["method", "rate"])
+        means["best"] = np.isclose(means["mean"], means.groupby("rate")["mean"].transform("max"))
+        rates = sorted(float(rate) for rate in means["rate"].unique())
+        names = data.sort_methods(means["method"], table.methods)
+        cells = {(cell["method"], cell["rate"]): cell for cell in plain_records(means)}
+        # The best other method at a rate is the one that the main one leads by least.
+        paired = _paired_differences(rows, table.main, table.metric)
+        least = paired["difference"].round(9).groupby(paired["rate"]).idxmin()
+        leads = plain_records(paired.loc[least])
+        yield {
+            "rates": rates,
+            "pattern": str(pattern),
+            "rows": [
+                {
+                    "method": table.label(name),
+                    "main": name == table.main,
+                    "cells": [cells.get((name, rate)) for rate in rates],
+                    "mean": float(means.loc[means["method"] == name, "mean"].mean()),
+                }
+                for name in names
+            ],
+            "leads": leads,
+            "sentences": _describe_leads(leads, table.main, names),
+        }
+
+
+def _describe_leads(
+    leads: Sequence[dict[str, Any]], main: str | None, names: Sequence[str]
+) -> list[str]:
+    if main is None:
+        return ["No proposed method is among the methods compared here."]
+    if main not in names:
+        return [f"{main} is not among the methods compared here."]
+    if not leads:
+        return [f"Only {main} was run, so nothing is compared."]
+    first = [percent(lead["rate"]) for lead in leads if lead["difference"] > -_EQUAL]
+    where = f"{listing(first, 10)} missing" if first else "no missing rate"
+    if len(first) == len(leads):
+        where = "every missing rate"
+    higher = [
+        f"At {percent(lead['rate'])} missing {lead['method']} is higher by "
+        f"{points(-lead['difference']).lstrip('+')} points; "
+        f"{'' if lead['significant'] else 'not '}{SIGNIFICANT}."
+        for lead in leads
+        if lead["difference"] <= -_EQUAL
+    ]
+    return [f"{main} has the highest mean at {where}.", *higher]
+
+
+def _paired_differences(scores: pd.DataFrame, reference: str | None, metric: str) -> pd.DataFrame:
+    """Subtract each method from the reference at every rate, with Holm's correction for all."""
+    paired = [
+        data.differences(here, reference).assign(rate=float(str(rate)))
+        for rate, here in data.task_scores(scores, metric).groupby("rate", sort=True)
+        if reference in set(here["method"])
+    ]
+    columns = ["method", "difference", "low", "high", "n", "p_value", "rate"]
+    table = pd.concat(paired, ignore_index=True) if paired else pd.DataFrame(columns=columns)
+    return data.add_significance(table)
+
+
+@style.literal_text
+def plot_paired_differences(
+    scores: pd.DataFrame,
+    *,
+    reference: str | None = None,
+    methods: data.Methods | None = None,
+    metric: str = "balanced_accuracy",
+    note: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a method's differences to all others by missing rate, with 95 % CI.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Rows of one table and pattern, as in :class:`idfsmec.evaluation.Results`.
+    reference : str, optional
+        The method that the others are compared with; by default the proposed one.
+    methods, metric, note, ax
+        As for :func:`plot_accuracy_by_rate`.
+
+    Returns
+    -------
+    Axes
+        One row per method; within it one CI per rate, from few to many missing channels, paired
+        by fold and corrected for overlapping training sets. A filled dot is a difference that is
+        significant at 5 % after Holm's correction; very wide CI are cut at the frame.
+    """
+    known = data.known_methods(methods)
+    looks = style.method_looks(scores["method"], known)
+    main = reference or data.main_method(looks, known)
+    if main is None:
+        raise ValueError("There is no proposed method among scores: name one with reference.")
+    table = _paired_differences(scores, main, metric)
+    others = [name for name in looks if name != main]
+    rates = sorted(table["rate"].unique())
+    last = len(rates) - 1
+    ax = style.make_axes(ax, 7.2, 2.3 + len(others) * (0.16 + 0.08 * len(rates)))
+    for row in table.to_dict("records"):
+        i = rates.index(row["rate"])
+        y = others.index(row["method"]) + (0.72 * (i / last - 0.5) if last else 0)
+        estimate, color = (
+            [row[c] for c in ("difference", "low", "high")],
+            looks[row["method"]].color,
+        )
+        how: Any = {"alpha": 1 - 0.6 * (last - i) / max(last, 1), "markersize": 4.2}
+        how["gid"] = f"difference-{row['method']}-{row['rate']:g}"
+        style.draw_estimate(ax, y, estimate, color, row["significant"], **how)
+    ax.axvline(0, color=style.INK, linewidth=1)
+    for line in range(1, len(others)):
+        ax.axhline(line - 0.5, color=style.MUTED, linewidth=0.4, alpha=0.4)
+    ax.set_yticks(range(len(others)), [looks[name].label for name in others])
+    ax.set_ylim(len(others) - 0.5, -0.5)
+    # All differences are within the limits; very wide CI would squeeze them, and are cut.
+    values, bars = (table[c].to_numpy(dtype=float) for c in ("difference", ["low", "high"]))
+    reach = max(float(np.abs(values).max(initial=0)) * 1.6, 0.05)
+    inner = np.clip(bars[np.isfinite(bars)], -reach, reach)
+    marks = np.concatenate([values, inner, [-0.02, 0.02]])
+    ax.set_xlim(marks.min() - 0.01, marks.max() + 0.01)
+    ax.xaxis.set_major_formatter(lambda v, _: points(v, 0) if v else "0")
+    ax.set_xlabel(f"difference in {metric_name(metric)}, points")
+    order = ", ".join(percent(rate) for rate in rates)
+    note += f"\nwithin a row from top (pale) to bottom: {order} missing\nfilled dot: "
+    note += SIGNIFICANT
+    if (np.abs(bars) > reach).any():
+        note += "; wide CI are cut at the frame"
+    style.style_axes(ax, f"{looks[main].label} minus each method", note, grid="x")
+    style.name_sides(ax, "the other is better", f"{looks[main].label} is better")
+    return ax
+
+
+def difference_figures(table: TableResults) -> Iterator[PageFigure]:
+    """Differences of the proposed method to all others, per pattern of missing channels."""
+    names, main = set(table.rows()["method"]), table.main
+    if main is None or main not in names or len(names) < 2:
+        return
+    caption = "Differences paired by fold, with 95 % CI corrected for overlapping training sets."
+    for pattern, rows, how in table.by_pattern():
+        draw = partial(plot_paired_differences, rows, reference=main, **how)
+        sentences = _describe_differences(table, rows, main)
+        yield PageFigure("differences", draw, caption, sentences, pattern)
+
+
+def _describe_differences(table: TableResults, rows: pd.DataFrame, main: str) -> list[str]:
+    """State which differences are significant after Holm's correction."""
+    paired = _paired_differences(rows, main, table.metric).dropna(subset=["p_value"])
+    if paired.empty:
+        return ["One fold gives no CI: no difference is significant."]
+    significant, sentences = paired[paired["significant"]], []
+    if significant.empty:
+        sentences.append(f"Of {len(paired)} differences at single rates none is {SIGNIFICANT}.")
+    for better, word in ((True, "higher than"), (False, "lower than")):
+        these = significant[(significant["difference"] > 0) == better]
+        each = [
+            f"{table.label(name)} at {listing(map(percent, sorted(rates)), 10)}"
+            for name, rates in these.groupby("method", sort=False)["rate"]
+        ]
+        if each:
+            sentences.append(
+                f"{capitalise(SIGNIFICANT)}: {main} is {word} {'; '.join(each)} missing."
+            )
+    return sentences
+
+
 def accuracy_by_k_figures(table: TableResults) -> Iterator[PageFigure]:
     """Accuracy against the number of selected features, per pattern of missing channels."""
     if table.rows()["k"].nunique() < 2:
         return
     caption = "Mean over folds and missing rates for each number of selected features."
-    for pattern, rows, note in table.by_pattern():
+    for pattern, rows, how in table.by_pattern():
         tasks = data.task_scores(_curve_rows(rows), table.metric, by=["k"])
         curves = data.intervals(tasks, ["method", "k"])
         # Methods that have no k (all features, boosting) run level across the others' range.
@@ -187,7 +353,7 @@ def accuracy_by_k_figures(table: TableResults) -> Iterator[PageFigure]:
         ks = pd.DataFrame({"k": sorted(curves.loc[~level, "k"].unique())})
         spread = curves[level].drop(columns="k").merge(ks, how="cross")
         curves = pd.concat([curves[~level], spread], ignore_index=True)
-        looks, note = _curve_looks(curves, table.methods, note)
+        looks, note = _curve_looks(curves, table.methods, how["note"])
         title = "Accuracy by number of selected features"
         labels = title, note, "selected features", metric_name(table.metric)
         draw = partial(_draw_curves, curves, "k", looks, labels, chance=table.chance())
@@ -209,16 +375,20 @@ def _describe_by_k(table: TableResults, tasks: pd.DataFrame) -> list[str]:
     scores = tasks[tasks["method"] == table.main]
     if scores["k"].nunique() < 2:
         return []
-    means = scores.groupby("k")["value"].mean()
-    best = int(str(means.idxmax()))
-    paired = data.differences(scores, best, "k")
-    worse = paired.loc[paired["significant"] & (paired["difference"] > 0), "k"]
-    text = f"lower with {listing(sorted(map(int, worse)), 12)} ({SIGNIFICANT})"
+    means, best, worse = _find_best(scores, "k")
+    text = f"lower with {listing(sorted(map(int, worse['k'])), 12)} ({SIGNIFICANT})"
     if worse.empty:
         span = 100 * (means.max() - means.min())
         text = f"no difference to other numbers is {SIGNIFICANT}; all lie within {span:.1f} points"
-    first = f"The mean of {table.main} is highest with {best} features"
+    first = f"The mean of {table.main} is highest with {int(best)} features"
     return [f"{first} ({percent(means[best], 1)}); {text}."]
+
+
+def _find_best(tasks: pd.DataFrame, column: str) -> tuple[pd.Series, Any, pd.DataFrame]:
+    """Return the means by a column, the value with the highest, and those below it after Holm."""
+    means = tasks.groupby(column)["value"].mean()
+    paired = data.differences(tasks, means.idxmax(), column)
+    return means, means.idxmax(), paired[paired["significant"] & (paired["difference"] > 0)]
 
 
 def imputation_figures(table: TableResults) -> Iterator[PageFigure]:
@@ -238,36 +408,31 @@ def imputation_figures(table: TableResults) -> Iterator[PageFigure]:
         how: Any = {"labels": (title, note, _RATE, metric_name(table.metric)), "line": "imputer"}
         looks = style.plain_looks(curves["imputer"])
         draw = partial(_draw_curves, curves, "rate", looks, chance=table.chance(), **how)
-        sentences = [_describe_imputers(by_imputer), *_describe_losses(by_imputer)]
+        sentences = _describe_imputers(by_imputer)
         yield PageFigure("imputation", draw, caption, sentences, name)
 
 
-def _describe_imputers(tasks: pd.DataFrame) -> str:
-    """Name the imputer with the highest score where most is missing, and those below it."""
-    here = tasks[tasks["rate"] == tasks["rate"].max()]
-    means = here.groupby("imputer")["value"].mean()
-    best = str(means.idxmax())
-    paired = data.differences(here, best, "imputer")
+def _describe_imputers(tasks: pd.DataFrame) -> list[str]:
+    """Name the best imputer where most is missing and those below it; state the points lost."""
+    low, high = tasks["rate"].min(), tasks["rate"].max()
+    here = tasks[tasks["rate"] == high]
+    means, best, worse = _find_best(here, "imputer")
     each = [
         f"{row['imputer']} ({points(-row['difference'])} points)"
-        for row in paired[paired["significant"] & (paired["difference"] > 0)].to_dict("records")
+        for row in worse.to_dict("records")
     ]
     others = f"no difference to the others is {SIGNIFICANT}"
     if each:
         others = f"lower ({SIGNIFICANT}): {listing(each, 8)}"
-    rate, score = percent(here["rate"].iloc[0]), percent(means[best], 1)
-    return f"At {rate} missing {best} is highest ({score}); {others}."
-
-
-def _describe_losses(tasks: pd.DataFrame) -> list[str]:
-    """State the points that each imputer loses, the least first."""
-    low, high = tasks["rate"].min(), tasks["rate"].max()
-    means = tasks.pivot_table(index="imputer", columns="rate", values="value")
-    losses = (100 * (means[low] - means[high])).dropna().sort_values(kind="stable")
-    each = [f"{imputer} {lost:.1f}".replace("-", "−") for imputer, lost in losses.items()]
-    if low == high or not each:
-        return []
-    return [f"Points lost from {percent(low)} to {percent(high)} missing: {listing(each, 12)}."]
+    score = percent(means[best], 1)
+    sentences = [f"At {percent(high)} missing {best} is highest ({score}); {others}."]
+    by_rate = tasks.pivot_table(index="imputer", columns="rate", values="value")
+    losses = (100 * (by_rate[low] - by_rate[high])).dropna().sort_values(kind="stable")
+    if low < high and len(losses):
+        each = [f"{imputer} {lost:.1f}".replace("-", "−") for imputer, lost in losses.items()]
+        span = f"{percent(low)} to {percent(high)} missing"
+        sentences.append(f"Points lost from {span}: {listing(each, 12)}.")
+    return sentences
 
 
 @style.literal_text
@@ -292,61 +457,26 @@ def plot_electrode_curve(
         dashed line lies the margin below the AUC of all electrodes.
     """
     summary = electrode_curve(results, table)
-    curve, ax = summary.curve, style.make_axes(ax)
+    curve = summary.curve
     counts = curve.groupby("choice", sort=False)["n_electrodes"].nunique()
     weighted = str(counts.drop("random", errors="ignore").idxmax())
-    looks = {
-        weighted: MethodLook("by channel weights", style.EMPHASIS, "o", main=True),
-        "random": MethodLook("random", style.SANITY, "s", style.DASHES),
-    }
-    looks = {name: look for name, look in looks.items() if name in counts}
-    lines = curve[curve["choice"].isin(list(looks))]
+    names = {weighted: "by channel weights", "random": "random"}
+    lines = curve[curve["choice"].isin(list(names))]
     note = describe_protocol(data.experiment_protocol(results, "electrodes"))
     labels = "How few electrodes?", note, "electrodes", "AUC per participant"
-    _draw_curves(lines, "n_electrodes", looks, labels, ax=ax, **_AUC)
+    ax = _draw_auc(lines, "n_electrodes", names, labels, ax)
     every = lines[lines["choice"] == weighted].sort_values("n_electrodes")["mean"].iloc[-1]
     least = float(every) - summary.margin
     ax.axhline(least, color=style.MUTED, linewidth=1, linestyle="--")
     text = f"all electrodes − {summary.margin:g}"
     style.annotate(ax, text, (0, least), (4, -10), ("axes fraction", "data"))
-    headsets = curve[~curve["choice"].isin(list(looks))].to_dict("records")
+    headsets = curve[~curve["choice"].isin(list(names))].to_dict("records")
     for level, row in enumerate(headsets):
         point = float(row["n_electrodes"]), float(row["mean"])
         ax.plot(*point, "D", color=style.FILTER, markersize=5, gid=f"cap-{row['choice']}")
         # Headsets may share a number of electrodes: their names stand on different lines.
         style.annotate(ax, row["choice"], point, (0, -13 - 11 * level), ha="center", fontsize=7.5)
     return ax
-
-
-def electrode_figures(table: TableResults) -> Iterator[PageFigure]:
-    """AUC against the number of electrodes, and how often each electrode is chosen."""
-    if table.all_rows("electrodes").empty:
-        return
-    summary = electrode_curve(table.results, table.name)
-    caption = (
-        "Electrodes are chosen in each training fold by channel weights; all their features are "
-        "used. Diamonds: headsets whose electrodes the table has. Dotted: chance."
-    )
-    draw = partial(plot_electrode_curve, table.results, table=table.name)
-    numbers = plain_records(summary.curve)
-    yield PageFigure("electrodes", draw, caption, [summary.sentence], numbers=numbers)
-    wanted = summary.smallest or _MAPPED
-    number = min(summary.chosen.columns.astype(int), key=lambda count: abs(count - wanted))
-    shares = summary.chosen[number].sort_values(ascending=False, kind="stable")
-    draw = partial(
-        plot_channel_weights,
-        shares,
-        title=f"Chosen among the first {number}",
-        label="share of folds",
-        note=table.note("electrodes"),
-        montage=table.montage,
-    )
-    each = [f"{name} ({percent(share)})" for name, share in shares[shares > 0].items()]
-    sentence = f"Among the first {number} electrodes: {listing(each, 8)} of folds."
-    if np.isclose(shares.iloc[:number], 1.0).all():
-        sentence = f"All folds chose {listing(shares.index[:number], 20)}."
-    caption = "Share of training folds that chose an electrode."
-    yield PageFigure("electrodes-chosen", draw, caption, [sentence])
 
 
 @style.literal_text
@@ -371,30 +501,62 @@ def plot_participant_curve(
     """
     curve = participant_curve(results, table).curve
     shares = pd.DataFrame({"n_subjects": curve["n_subjects"], "mean": curve["significant"]})
-    share = "share of repeats\nwith significant AUC"
-    looks = {
-        "AUC": MethodLook("AUC", style.EMPHASIS, "o", main=True),
-        "share": MethodLook(share, style.SANITY, "s", style.DASHES),
-    }
+    names = {"AUC": "AUC", "share": "share of repeats\nwith significant AUC"}
     lines = pd.concat([curve.assign(choice="AUC"), shares.assign(choice="share")])
     note = describe_protocol(data.experiment_protocol(results, "participants"))
     axes = "training participants", "AUC per participant; share of repeats"
-    labels = "How many participants?", note, *axes
-    return _draw_curves(lines, "n_subjects", looks, labels, ax=ax, **_AUC)
+    return _draw_auc(lines, "n_subjects", names, ("How many participants?", note, *axes), ax)
 
 
-def participant_figures(table: TableResults) -> Iterator[PageFigure]:
-    """AUC against the number of training participants."""
-    if table.all_rows("participants").empty:
-        return
-    summary = participant_curve(table.results, table.name)
-    caption = (
-        "Subsets of the training participants, drawn in each fold; held-out participants are "
-        "the same for all numbers. Dotted: chance."
-    )
-    draw = partial(plot_participant_curve, table.results, table=table.name)
-    numbers = plain_records(summary.curve)
-    yield PageFigure("participants", draw, caption, [summary.sentence], numbers=numbers)
+def _draw_auc(
+    lines: pd.DataFrame, x: str, names: Mapping[str, str], labels: _Labels, ax: Axes | None
+) -> Axes:
+    """Draw AUC per participant, and a dashed line if there is one, against the size of a study."""
+    (first, main), (second, other) = names.items()
+    looks = {first: MethodLook(main, style.EMPHASIS, "o", main=True)}
+    if second in set(lines["choice"]):
+        looks[second] = MethodLook(other, style.SANITY, "s", style.DASHES)
+    how: Any = {"line": "choice", "log": "x", "written": "{:.2f}".format}
+    chance = {"chance": 0.5, "low": 0.5, "high": 0.5}
+    return _draw_curves(lines, x, looks, labels, chance=chance, ax=ax, **how)
+
+
+def study_size_figures(table: TableResults) -> Iterator[PageFigure]:
+    """AUC against the numbers of electrodes and of participants; which electrodes are chosen."""
+    captions = {
+        "electrodes": "Electrodes are chosen in each training fold by channel weights; all their "
+        "features are used. Diamonds: headsets whose electrodes the table has. Dotted: chance.",
+        "participants": "Subsets of the training participants, drawn in each fold; held-out "
+        "participants are the same for all numbers. Dotted: chance.",
+    }
+    for section, summarise, plot in (
+        ("electrodes", electrode_curve, plot_electrode_curve),
+        ("participants", participant_curve, plot_participant_curve),
+    ):
+        if table.all_rows(section).empty:
+            continue
+        summary: Any = summarise(table.results, table.name)
+        draw = partial(plot, table.results, table=table.name)
+        about = captions[section], [summary.sentence]
+        yield PageFigure(section, draw, *about, numbers=plain_records(summary.curve))
+        if section == "electrodes":
+            yield _chosen_electrodes(table, summary)
+
+
+def _chosen_electrodes(table: TableResults, summary: ElectrodeCurve) -> PageFigure:
+    """Return the figure of how often each electrode is among the first ones."""
+    wanted = summary.smallest or _MAPPED
+    number = min(summary.chosen.columns.astype(int), key=lambda count: abs(count - wanted))
+    shares = summary.chosen[number].sort_values(ascending=False, kind="stable")
+    how: Any = {"title": f"Chosen among the first {number}", "label": "share of folds"}
+    how |= {"note": table.note("electrodes"), "montage": table.montage}
+    draw = partial(plot_channel_weights, shares, **how)
+    each = [f"{name} ({percent(share)})" for name, share in shares[shares > 0].items()]
+    sentence = f"Among the first {number} electrodes: {listing(each, 8)} of folds."
+    if np.isclose(shares.iloc[:number], 1.0).all():
+        sentence = f"All folds chose {listing(shares.index[:number], 20)}."
+    caption = "Share of training folds that chose an electrode."
+    return PageFigure("electrodes-chosen", draw, caption, [sentence])
 
 
 def ablation_figures(table: TableResults) -> Iterator[PageFigure]:
@@ -402,7 +564,19 @@ def ablation_figures(table: TableResults) -> Iterator[PageFigure]:
     tasks = data.task_scores(table.rows("ablation"), table.metric)
     if tasks.empty:
         return
-    variants = _ablation_table(table, tasks)
+    variants = data.intervals(tasks, ["method"])
+    whole = data.main_method(variants["method"], table.methods)
+    gains = pd.DataFrame(columns=["method", "difference", "low", "high", "significant"])
+    if whole is not None:
+        gains = data.differences(tasks, whole)[list(gains)]
+    # The variant minus the whole method, so both ends change places.
+    gains[["difference", "low", "high"]] = -gains[["difference", "high", "low"]].to_numpy()
+    ends = {"low": "difference_low", "high": "difference_high"}
+    variants = variants.merge(gains.rename(columns=ends), on="method", how="left")
+    variants["significant"] = variants["significant"].eq(True)
+    variants["published"] = variants["method"].map(table.published("ablation")).astype(float)
+    variants["whole"] = variants["method"] == whole
+    variants = variants.sort_values("whole", ascending=False, kind="stable")
     paired = variants[~variants["whole"] & variants["difference_low"].notna()]
     each = [
         f"{table.label(row['method'])} ({points(row['difference'])} points)"
@@ -420,23 +594,6 @@ def ablation_figures(table: TableResults) -> Iterator[PageFigure]:
     draw = partial(_draw_curves, curves, "rate", looks, labels, chance=table.chance())
     numbers = plain_records(variants.assign(method=variants["method"].map(table.label)))
     yield PageFigure("ablation", draw, caption, sentences, numbers=numbers)
-
-
-def _ablation_table(table: TableResults, tasks: pd.DataFrame) -> pd.DataFrame:
-    """Average every variant over rates, and subtract the whole method, paired by fold."""
-    variants = data.intervals(tasks, ["method"])
-    whole = data.main_method(variants["method"], table.methods)
-    gains = pd.DataFrame(columns=["method", "difference", "low", "high", "significant"])
-    if whole is not None:
-        gains = data.differences(tasks, whole)[list(gains)]
-    # The variant minus the whole method, so both ends change places.
-    gains[["difference", "low", "high"]] = -gains[["difference", "high", "low"]].to_numpy()
-    ends = {"low": "difference_low", "high": "difference_high"}
-    variants = variants.merge(gains.rename(columns=ends), on="method", how="left")
-    variants["significant"] = variants["significant"].eq(True)
-    variants["published"] = variants["method"].map(table.published("ablation")).astype(float)
-    variants["whole"] = variants["method"] == whole
-    return variants.sort_values("whole", ascending=False, kind="stable")
 
 
 def sensitivity_figures(table: TableResults) -> Iterator[PageFigure]:
@@ -492,10 +649,18 @@ def _draw_convergence(table: TableResults, values: NDArray[np.float64]) -> Axes:
 
 
 def cost_figures(table: TableResults) -> Iterator[PageFigure]:
-    """The time of one selection on the table and on parts of its channels."""
-    costs = _cost_table(table)
-    if costs.empty:
+    """The time of one selection on the table and on parts of its channels, the fastest first."""
+    rows = table.all_rows("cost").dropna(subset=["seconds"])
+    if rows.empty:
         return
+    once = rows.drop_duplicates([*data.TASK, "n_channels", "params"])
+    grouped = once.groupby(["method", "n_channels"])["seconds"]
+    costs = grouped.agg(mean="median", low="min", high="max").reset_index()
+    # The paper timed all channels of its data set.
+    published = costs["method"].map(table.published("cost")).astype(float)
+    costs["published"] = published.where(costs["n_channels"] == len(table.about["channels"]))
+    order = costs.groupby("method")["mean"].transform("last")  # with the most channels
+    costs = costs.assign(order=order).sort_values(["order", "n_channels"]).drop(columns="order")
     n_channels, sentences = costs["n_channels"].max(), []
     medians = costs[costs["n_channels"] == n_channels].set_index("method")["mean"]
     if table.main in medians and len(medians) > 1:
@@ -520,24 +685,66 @@ def cost_figures(table: TableResults) -> Iterator[PageFigure]:
     yield PageFigure("cost", draw, caption, sentences, numbers=numbers)
 
 
-def _cost_table(table: TableResults) -> pd.DataFrame:
-    """Compute seconds per method and number of channels, the fastest method first."""
-    rows = table.all_rows("cost").dropna(subset=["seconds"])
-    once = rows.drop_duplicates([*data.TASK, "n_channels", "params"])
-    grouped = once.groupby(["method", "n_channels"])["seconds"]
-    costs = grouped.agg(mean="median", low="min", high="max").reset_index()
-    # The paper timed all channels of its data set.
-    published = costs["method"].map(table.published("cost")).astype(float)
-    costs["published"] = published.where(costs["n_channels"] == len(table.about["channels"]))
-    order = costs.groupby("method")["mean"].transform("last")  # with the most channels
-    return costs.assign(order=order).sort_values(["order", "n_channels"]).drop(columns="order")
+def summarise_sites(table: TableResults) -> dict[str, Any] | None:
+    """Summarise each site left out, at the lowest missing rate; None for other folds."""
+    rows = site_scores(table.results)
+    rows = rows[(rows["table"] == table.name) & rows["subject_accuracy"].notna()]
+    if rows.empty:
+        return None
+    measured = rows["method"].unique()
+    method = str(table.main if table.main in measured else measured[0])
+    rows = data.lowest_rate(rows[rows["method"] == method])
+    rows = rows[rows["imputer"] == rows["imputer"].iloc[0]]
+    values, n_sites = rows["subject_accuracy"], len(rows)
+    above = rows.loc[rows["low"] > rows["chance_high"], "site"].tolist()
+    where = f"at {listing(above)} only" if above else f"at none of the {n_sites}"
+    if len(above) == n_sites:
+        where = f"at each of the {n_sites}"
+    sentences = [
+        "One site was left out at a time: training included none of its participants.",
+        f"{table.label(method)} classifies {percent(values.min())} to {percent(values.max())} of "
+        "a site's participants correctly.",
+        f"The 95 % CI is above the chance band {where}.",
+    ]
+    if data.experiment_protocol(table.results).get("tuning") == "nested":
+        sentences.append(
+            "Settings were chosen by leaving out each of the other sites in turn."
+            if n_sites > 2
+            else "Settings were chosen by subject-wise folds, because only one site is left for "
+            "training."
+        )
+    return {
+        "method": table.label(method),
+        "rate": float(rows["rate"].iloc[0]),
+        "rows": plain_records(rows),
+        "sentences": sentences,
+    }
+
+
+def site_warnings(results: Results) -> list[tuple[str, str]]:
+    """Warn of tables that were harmonized though site and label are confounded."""
+    if data.experiment_protocol(results).get("harmonize") is not True:
+        return []
+    warnings = []
+    for name, about in results.tables.items():
+        sites = about.get("sites", [])
+        labels = sorted({label for site in sites for label in site["labels"]})
+        counts = [[site["labels"].get(label, 0) for label in labels] for site in sites]
+        if sites and (share := site_confounding(counts)) >= CONFOUNDED:
+            text = (
+                f"{percent(share)} of the difference between the groups lies between sites, and "
+                "harmonizing removes it together with the effects of sites. Compare with a run "
+                "without harmonizing, and read the audit."
+            )
+            warnings.append((f"Site and diagnosis are confounded: {name}", text))
+    return warnings
 
 
 def _draw_curves(
     curves: pd.DataFrame,
     x: str,
     looks: Mapping[str, MethodLook],
-    labels: tuple[str, str, str, str],
+    labels: _Labels,
     *,
     line: str = "method",
     chance: Mapping[str, Any] | None = None,
@@ -547,9 +754,8 @@ def _draw_curves(
 ) -> Axes:
     """Draw ``mean`` against a column, with a CI from ``low`` to ``high``.
 
-    ``line`` is the column that names the lines, ``looks`` says how each is drawn, ``labels`` are
-    title, note, and what stands at the axes. ``log`` has the names of logarithmic axes.
-    ``written`` formats values.
+    ``line`` is the column that names the lines, ``looks`` says how each is drawn. ``log`` has the
+    names of logarithmic axes. ``written`` formats values.
     """
     ax = style.make_axes(ax)
     ticks = np.unique(curves[x].to_numpy(dtype=float))
@@ -579,19 +785,9 @@ def _draw_curves(
             ax.fill_between(at, low, high, color=look.color, alpha=0.14, linewidth=0, zorder=1.5)
         elif not look.quiet:
             ax.vlines(at, low, high, color=look.color, alpha=0.35, linewidth=1, zorder=2)
-        ax.plot(
-            at,
-            mean,
-            color=look.color,
-            linestyle=look.linestyle,
-            linewidth=2.4 if look.main else 0.8 if look.quiet else 1.2,
-            marker=look.marker,
-            markersize=6 if look.main else 2.5 if look.quiet else 4,
-            markeredgewidth=0,
-            alpha=0.4 if look.quiet else 1.0,
-            zorder=5 if look.main else 2.5 if look.quiet else 3,
-            gid=f"line-{name}",
-        )
+        how: Any = _MAIN if look.main else _QUIET if look.quiet else _OTHER
+        how = how | {"color": look.color, "linestyle": look.linestyle, "marker": look.marker}
+        ax.plot(at, mean, markeredgewidth=0, gid=f"line-{name}", **how)
         ends[name] = (float(at[-1]), float(np.clip(mean[-1], *ax.get_ylim())))
     shown = ticks[:: -(-ticks.size // _MOST_TICKS)]
     ax.xaxis.set_major_locator(FixedLocator(shown.tolist()))
@@ -632,11 +828,15 @@ def _draw_chance(ax: Axes, chance: Mapping[str, Any]) -> None:
 def _label_ends(
     ax: Axes, ends: Mapping[str, tuple[float, float]], looks: Mapping[str, MethodLook]
 ) -> None:
-    """Name each line beside its last point, instead of in a legend; limits must be final."""
+    """Name each line at its last point, moved apart as little as possible; limits are final."""
     axes_of_data = ax.transData - ax.transAxes
     starts, heights = axes_of_data.transform(list(ends.values())).T
     n_points = ax.get_position().height * style.figure_of(ax).get_size_inches()[1] * 72
-    spread = _spread(heights, gap=11.5 / max(n_points, 1))
+    gap = 11.5 / max(n_points, 1)
+    order, steps = np.argsort(heights, kind="stable"), gap * np.arange(heights.size)
+    most = max(1 - gap * (heights.size - 1), 0.0)
+    spread = np.empty(heights.size)
+    spread[order] = np.clip(isotonic_regression(heights[order] - steps).x, 0, most) + steps
     for name, start, height, at in zip(ends, starts, heights, spread, strict=True):
         look = looks[name]
         middle = height if abs(height - at) < 0.01 else (height + at) / 2
@@ -645,15 +845,3 @@ def _label_ends(
         ax.plot(*leader, linewidth=0.6, alpha=0.7, clip_on=False, gid="leader", **where)
         size, weight = (9, "bold") if look.main else (8 if look.quiet else 8.5, "normal")
         ax.text(1.045, at, look.label, va="center", fontsize=size, fontweight=weight, **where)
-
-
-def _spread(heights: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
-    """Move labels apart as little as possible, keeping their order, within [0, 1]."""
-    from scipy.optimize import isotonic_regression  # only figures with lines need it
-
-    order = np.argsort(heights, kind="stable")
-    steps = gap * np.arange(heights.size)
-    most = max(1 - gap * (heights.size - 1), 0.0)
-    spread = np.empty(heights.size)
-    spread[order] = np.clip(isotonic_regression(heights[order] - steps).x, 0, most) + steps
-    return spread
