@@ -35,11 +35,12 @@ from idfsmec.errors import (
     RecordingError,
     UnexpectedRecordingError,
 )
+from idfsmec.features.acquisition import header_facts
 from idfsmec.features.extract import RecordingFeatures, compute_features, extract_recording
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.progress import Listener, Progress, collect_warnings, warning_texts
 from idfsmec.recordings import Recording
-from idfsmec.recordings.recording import check_spelling, header_facts
+from idfsmec.recordings.recording import check_spelling
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import (
     CONDITION,
