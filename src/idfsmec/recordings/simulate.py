@@ -337,7 +337,7 @@ class _Scalp:
         return inside
 
     def mixing(self, shared: float, reach: float) -> Array:
-        """Return the root of a correlation matrix that falls with distance from 1 to ``shared``."""
+        """Return the root of a correlation that falls with distance from 1 to ``shared``."""
         # Positive definite, as the exponent is below 2.
         chords = np.linalg.norm(self.positions[:, None] - self.positions[None], axis=-1)
         correlation = shared + (1 - shared) * np.exp(-((chords / reach) ** 1.5))
