@@ -44,9 +44,6 @@ if TYPE_CHECKING:
 
 #: What readers and programs write where pieces were put together, apart from ``BAD``.
 _BOUNDARY_WORDS = ("boundary", "edge boundary", "edf boundary", "new segment")
-# Files with the signal alone; the header changes when both are renamed.
-_SIGNAL_ENDINGS = (".eeg", ".fdt")
-_SIDECAR_ENDINGS = (".tsv", ".json", ".npz")
 #: Reason in a ``drop_log`` of epochs that are left out because of their condition.
 OTHER_CONDITION = "OTHER CONDITION"
 _MODMA = re.compile(rb"\s*-?\d+[ \t]+-?\d+[ \t]+-?\d+\s*\n")  # a line of three whole numbers
@@ -398,14 +395,13 @@ def _resolve_bads(bads: list[str], plan: ChannelPlan, source: str) -> list[str]:
         if bad in plan.dropped:
             continue
         name = plan.renamed.get(bad) or (bad if bad in new_names else standard_name(bad))
-        if name not in new_names:
-            if standard_name(bad) in {standard_name(dropped) for dropped in plan.dropped} - {None}:
-                continue
+        if name in new_names:
+            resolved[str(name)] = None
+        elif name is None or name not in map(standard_name, plan.dropped):
             raise InputError(
                 f"{source}: the bad channel {bad!r} is not in the recording. "
                 f"It has {', '.join(plan.renamed)}."
             )
-        resolved[str(name)] = None
     return list(resolved)
 
 
@@ -418,10 +414,7 @@ def channel_plan(raw: mne.io.BaseRaw) -> ChannelPlan:
 
 
 def check_spelling(recordings: Sequence[Recording], where: str = "") -> None:
-    """Refuse names that only look different, as ``MDD`` and ``mdd``; ``where`` begins the message.
-
-    ``mdd`` would be a third class, and ``s1`` beside ``s01`` one subject on both sides of a fold.
-    """
+    """Refuse names that only look different: ``s1`` and ``s01`` may be on both sides of a fold."""
     for what in ("subject", "label", "session", "condition", "site"):
         first: dict[str, str] = {}
         for recording in recordings:
@@ -457,10 +450,12 @@ def _signal_files(recording: Recording) -> tuple[Path, ...]:
     """Pick the files with the signal; all of them, where header and signal are one."""
     first, *partners = recording.files
     if first.suffix.lower() in (".vhdr", ".ahdr", ".set"):
-        signal = tuple(path for path in partners if path.suffix.lower() in _SIGNAL_ENDINGS)
+        # The header names the file with the signal, so it changes when both are renamed.
+        signal = tuple(path for path in partners if path.suffix.lower() in (".eeg", ".fdt"))
         if signal:
             return signal
-    return tuple(path for path in recording.files if path.suffix.lower() not in _SIDECAR_ENDINGS)
+    beside = (".tsv", ".json", ".npz")
+    return tuple(path for path in recording.files if path.suffix.lower() not in beside)
 
 
 def check_duplicates(recordings: Sequence[Recording]) -> list[Recording]:

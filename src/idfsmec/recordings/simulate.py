@@ -330,11 +330,8 @@ class _Scalp:
     def near(self, site: str) -> Array:
         """Find the electrodes that carry an effect; none if the cap does not reach it."""
         angles = self.angles_to(site)[:, 0]
-        inside = np.flatnonzero(angles <= _FOCUS_RADIUS)
-        nearest = int(np.argmin(angles))
-        if not len(inside) and angles[nearest] <= _FOCUS_REACH:
-            return np.array([nearest])
-        return inside
+        nearest = min(angles.min(), _FOCUS_REACH)
+        return np.flatnonzero(angles <= max(_FOCUS_RADIUS, nearest))
 
     def mixing(self, shared: float, reach: float) -> Array:
         """Return the root of a correlation that falls with distance from 1 to ``shared``."""
