@@ -601,13 +601,9 @@ def _table_info(used: Sequence[_Used], settings: FeatureSettings) -> dict[str, A
 
 def _table_rows(used: Sequence[_Used]) -> pd.DataFrame:
     """Describe the rows of a table: recording, session, condition, details, epoch and onset."""
-    known = {
-        RECORDING: [part.name for part in used],
-        SESSION: [part.recording.session for part in used],
-        CONDITION: None,
-    }
-    details = described([part.recording.details for part in used])
-    by_recording = pd.concat([pd.DataFrame(known, dtype=object), details], axis=1)
+    by_recording = described([part.recording.details for part in used])
+    by_recording[RECORDING] = [part.name for part in used]
+    by_recording[SESSION] = pd.Series([part.recording.session for part in used], dtype=object)
     n_rows = [part.outcome.n_rows for part in used]
     rows = by_recording.loc[np.repeat(by_recording.index, n_rows)].reset_index(drop=True)
     # Epochs that were cut before may have conditions and metadata of their own.

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from idfsmec._files import check_readable
-from idfsmec.errors import ArgumentError, InputError
+from idfsmec.errors import ArgumentError, InputError, listing
 from idfsmec.table.columns import fold
 
 
@@ -36,11 +36,8 @@ def check_choice(option: str, value: str | None, choices: Collection[str]) -> No
 
 def warn_of_left_out(where: Path, reasons: Mapping[str, Collection[str]]) -> None:
     """Count and name the subjects that are left out, by reason."""
-    counts = []
-    for reason, subjects in reasons.items():
-        rest = f" and {len(subjects) - 5} more" if len(subjects) > 5 else ""
-        names = ", ".join(sorted(subjects)[:5])
-        counts += [f"{len(subjects)} {reason} ({names}{rest})"] if subjects else []
+    known = {reason: sorted(subjects) for reason, subjects in reasons.items() if subjects}
+    counts = [f"{len(names)} {reason} ({listing(names)})" for reason, names in known.items()]
     if counts:
         warnings.warn(f"{where}: participants left out: {'; '.join(counts)}.", stacklevel=3)
 
