@@ -488,23 +488,21 @@ def _write_part(path: Path, features: RecordingFeatures) -> None:
 def _read_parts(
     folder: Path | None,
 ) -> tuple[dict[str, RecordingFeatures | None], os.stat_result | None]:
-    """Read what is finished; also what tells whether the folder stays the same."""
+    """Read what is finished, None for a file that is not whole; also what tells a moved folder."""
     if folder is None:
         return {}, None
     folder.mkdir(parents=True, exist_ok=True)
-    return {path.stem: _read_part(path) for path in folder.glob("*.npz")}, folder.stat()
-
-
-def _read_part(path: Path) -> RecordingFeatures | None:
-    """Read the features of a recording; None if the file is not whole."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as part:
-            notes = json.loads(part["notes"].tobytes())
-            index = pd.Index(part["starts"], name="start")
-            X = pd.DataFrame(part["values"], columns=notes.pop("columns"), index=index)
-        return RecordingFeatures(X=X, **notes)
-    except Exception:
-        return None  # a flipped bit makes readers raise anything
+    kept: dict[str, RecordingFeatures | None] = {}
+    for path in folder.glob("*.npz"):
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as part:
+                notes = json.loads(part["notes"].tobytes())
+                index = pd.Index(part["starts"], name="start")
+                X = pd.DataFrame(part["values"], columns=notes.pop("columns"), index=index)
+            kept[path.stem] = RecordingFeatures(X=X, **notes)
+        except Exception:  # a flipped bit makes readers raise anything
+            kept[path.stem] = None
+    return kept, folder.stat()
 
 
 # --- the table -------------------------------------------------------------------------------

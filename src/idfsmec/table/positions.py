@@ -50,11 +50,6 @@ class ChannelPlan:
     dropped: dict[str, str] = field(default_factory=dict)
     montage: str | None = None
 
-    @property
-    def changed(self) -> dict[str, str]:
-        """Only those of ``renamed`` that got another name."""
-        return {old: new for old, new in self.renamed.items() if old != new}
-
 
 @cache
 def _standard_names() -> dict[str, str]:
