@@ -1,14 +1,17 @@
 """Acquisition facts: how a recording was made, from the recording alone and never its label.
 
-Groups of a study may differ in how they were recorded. These few numbers, from the signal as it
-was recorded and before any filter, let an audit ask how much of a result that alone would give.
-All amplitudes are in microvolts (or in the signal's own unit where that is unknown), and are
-medians over channels: one bad electrode does not move them.
+Groups of a study may differ in how they were recorded; these numbers let an audit ask how much of
+a result that alone would give. They are of the signal as it was recorded, before any filter:
+amplitudes in microvolts (or in the signal's own unit), medians over channels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,8 @@ from scipy import signal, stats
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.features.signals import Signals, describe_processing
 from idfsmec.missing.line_noise import LINE_FREQUENCIES
+from idfsmec.recordings import Recording
+from idfsmec.recordings.file_checks import BYTES_PER_SAMPLE
 from idfsmec.table.positions import EYES, angles_between
 
 Floats = NDArray[np.float64]
@@ -38,6 +43,10 @@ _BLINK_RELATIVE, _BLINK_SHARE = 4.0, 0.4
 _EDGE = 0.01
 #: Samples of a channel among which the step of the converter is looked for.
 _MOST_SAMPLES = 20_000
+_DAYS_OF_A_MONTH = 365.25 / 12
+# Words of a patient's field that stand for no name, and words for the state of the eyes.
+_NOBODY = {"x", "anonymous", "anonymized", "anonymised", "anon", "unknown", "patient", "subject"}
+_EYE_STATES = {"close": "ec", "closed": "ec", "open": "eo"}
 
 
 def acquisition_facts(
@@ -45,10 +54,8 @@ def acquisition_facts(
 ) -> dict[str, Any]:
     """Describe how a recording was made, from the signal as it was recorded; None where unknown.
 
-    ``drift`` is the standard deviation of the means of windows, ``upper_edge`` where the spectrum
-    ends, ``quantisation`` the step of the converter, ``amplitude`` and ``muscle`` are root mean
-    squares without line noise, ``muscle_share`` is the share of windows with a burst of muscle,
-    ``blinks`` are per minute, ``gaps`` the share of channel epochs that are missing, by reason.
+    ``drift`` is the standard deviation of the means of windows, ``amplitude`` and ``muscle`` are
+    root mean squares without line noise, ``gaps`` shares of missing channel epochs by reason.
     """
     windows = _windows(signals)
     centred = np.nan_to_num(windows - windows.mean(axis=-1, keepdims=True))
@@ -129,11 +136,7 @@ def _muscle_share(frequencies: Floats, powers: Floats) -> float:
 
 
 def _blinks_per_minute(signals: Signals, causes: Mapping[str, Mask]) -> float:
-    """Count blinks in channels of the eyes or, without such, in the EEG channels nearest to them.
-
-    Blinks are peaks of 1 to 10 Hz, as high and as long as blinks are; of channels of the eyes, in
-    the most skewed one, on the side to which it is skewed.
-    """
+    """Count blinks in the most skewed channel of the eyes, else in the EEG nearest to the eyes."""
     sfreq, eyes, in_volts = signals.sfreq, signals.eyes, signals.unit is not None
     if eyes is None:
         near = angles_between(signals.positions, EYES)[:, 0] < _EYES_REACH
@@ -206,3 +209,84 @@ def _median(values: Floats) -> float:
 def _number(value: float, unit: float = 1.0) -> float | None:
     """Round to the digits that a number is good for; None, which JSON can hold, for NaN."""
     return float(f"{value * unit:.6g}") if np.isfinite(value) else None
+
+
+# --- from headers -----------------------------------------------------------------------------
+
+
+def header_facts(recordings: Sequence[Recording]) -> list[dict[str, int]]:
+    """Return when each recording was made, and whether its header contradicts the study.
+
+    ``months``: since the earliest recording. ``other_condition``: the header names a condition,
+    and not the recording's. ``shared_name``: files of another subject have the same name in their
+    headers, one that stands for a person. Where there is nothing to compare, there is no entry.
+    """
+    headers = [_read_header(recording) for recording in recordings]
+    first = min((day for day, _, _ in headers if day), default=date.max)
+    conditions = [_condition_words(recording.condition or "") for recording in recordings]
+    known = {"ec", "eo"}.union(*conditions)
+    owners: dict[str, set[str]] = defaultdict(set)
+    for recording, (_, person, _) in zip(recordings, headers, strict=True):
+        owners[person].add(recording.subject)
+    n_subjects = len({recording.subject for recording in recordings})
+    compared: list[dict[str, int]] = []
+    for condition, (day, person, text) in zip(conditions, headers, strict=True):
+        facts = {}
+        if day:
+            facts["months"] = round((day - first).days / _DAYS_OF_A_MONTH)
+        named = known & _condition_words(text)
+        if condition and named:
+            facts["other_condition"] = int(not named & condition)
+        # What most files have is the name of a programme, or none.
+        n_owners = len(owners[person])
+        if person and (n_owners <= 2 or 2 * n_owners <= n_subjects):
+            facts["shared_name"] = int(n_owners > 1)
+        compared.append(facts)
+    return compared
+
+
+def _read_header(recording: Recording) -> tuple[date | None, str, str]:
+    """Read day, person and all text of a header: only compared, never kept; empty if unreadable.
+
+    EDF and BDF files are read without MNE; of others, FIF and BrainVision are opened.
+    """
+    path = next(iter(recording.files), Path())
+    ending = path.suffix.lower()
+    day, person, text = None, "", ""
+    try:
+        if ending in BYTES_PER_SAMPLE:
+            with path.open("rb") as file:
+                head = file.read(176).decode("latin-1")
+            patient = head[8:88].split()
+            # EDF+ has code, sex, birthday and name; X stands for what is unknown.
+            plus = len(patient) > 3 and re.fullmatch(r"X|\d\d-\w{3}-\d{4}", patient[2])
+            person = " ".join(patient[3:4] if plus else patient)
+            day, text = _edf_day(head[168:]), head[8:168]
+        elif ending in (".fif", ".vhdr"):
+            import mne
+
+            info = mne.io.read_raw(path, verbose="ERROR").info
+            subject = info["subject_info"] or {}
+            names = [str(subject.get(key) or "") for key in ("first_name", "last_name")]
+            person = " ".join(names).strip() or str(subject.get("his_id") or "")
+            day = info["meas_date"] and info["meas_date"].date()
+            text = f"{person} {info['description'] or ''}"
+    except Exception:  # readers raise anything; what cannot be read is not known
+        return None, "", ""
+    words = re.findall(r"\w+", person.casefold())
+    return day, " ".join(word for word in words if word not in _NOBODY), text
+
+
+def _edf_day(text: str) -> date | None:
+    try:
+        day, month, year = (int(part) for part in text.split("."))
+        found = date(year + (1900 if year >= 85 else 2000), month, day)
+    except ValueError:
+        return None
+    return None if found == date(1985, 1, 1) else found  # which stands for no date
+
+
+def _condition_words(text: str) -> set[str]:
+    """Part a text into words, eyes closed and open written as EC and EO."""
+    plain = re.sub(r"[\W_]*eyes?[\W_]*(closed?|open)", r" \1 ", text.casefold())
+    return {_EYE_STATES.get(word, word) for word in re.findall(r"[^\W_]+", plain)}

@@ -1,11 +1,10 @@
 """Extraction of many recordings into one table: some at a time, what is finished stays finished.
 
-Each finished recording is a file, valid for one key: the bytes of the recording's files and what
-else decides its signal (:meth:`Recording.fingerprint`), and the settings with the code of a user's
-own features and the version of the algorithm (:meth:`FeatureSettings.digest`). If any of them
-changes, another file is looked for. What cannot be read as a whole does not exist. So nothing has
-to be invalidated, and a run that was killed at any moment goes on with what is there. A recording
-without files has no key: it is computed every time.
+Each finished recording is a file named by a hash of all that decides its numbers: the bytes of its
+files (:meth:`Recording.fingerprint`), the settings, the code of a user's own features and the
+version of the algorithm (:meth:`FeatureSettings.digest`). So nothing has to be invalidated, and a
+run that was killed at any moment goes on with the files that are whole. A recording without files
+is computed every time.
 """
 
 from __future__ import annotations
@@ -36,11 +35,12 @@ from idfsmec.errors import (
     UnexpectedRecordingError,
     reason_of,
 )
+from idfsmec.features.acquisition import header_facts
 from idfsmec.features.extract import RecordingFeatures, compute_features, extract_recording
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.progress import Listener, Progress, collect_warnings, warning_texts
 from idfsmec.recordings import Recording
-from idfsmec.recordings.recording import check_spelling, header_facts
+from idfsmec.recordings.recording import check_spelling
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import (
     CONDITION,
@@ -52,7 +52,7 @@ from idfsmec.table.columns import (
     same_name,
     split_column,
 )
-from idfsmec.table.feature_table import NOT_RECORDED, cells_to_reasons
+from idfsmec.table.feature_table import REASON_COLUMNS
 from idfsmec.table.files import described, file_format, files_beside
 
 _MOST_NAMED = 10
@@ -61,6 +61,7 @@ _CONTRADICTIONS = {
     "other_condition": "name another condition than the manifest",
     "shared_name": "have a name that is in headers of another participant",
 }
+_NOT_RECORDED = "not in the recording"
 _NOTHING_LEFT = "no epoch has any channel left"
 # Warnings and limits of threads belong to a process: one recording at a time in each.
 _ONE_AT_A_TIME = threading.Lock()
@@ -170,7 +171,7 @@ class Extraction:
         ]
         if total := absent.total():
             named = _name_most(absent, _MOST_NAMED) + _and_more(absent)
-            lines.append(f"  {NOT_RECORDED}: {total} channel epochs ({named})")
+            lines.append(f"  {_NOT_RECORDED}: {total} channel epochs ({named})")
         return lines
 
     def _about_recordings(self) -> list[str]:
@@ -389,11 +390,7 @@ def _parts_folder(output: Path) -> Path:
 
 
 def _try_out(settings: FeatureSettings) -> None:
-    """Refuse settings that do not go together, before any recording is blamed for them.
-
-    Tries all features on one epoch of noise: bands that the epochs cannot resolve, epochs too
-    short for a feature, two features of one name.
-    """
+    """Refuse settings that do not go together, tried on noise, before a recording is blamed."""
     rate = settings.resample
     if rate is None:  # known only when recordings are
         return
@@ -418,8 +415,8 @@ def _compute(
 ) -> tuple[RecordingOutcome, str, tuple[str, ...]]:
     """Compute the features of a recording, unless they are finished.
 
-    Also the name of the part that keeps them, empty for a recording without files; and on a Dask
-    worker its address and a file of the recording that it cannot read.
+    Also the name of the part that keeps them, or empty; and on a Dask worker its address and a
+    file of the recording that it cannot read.
     """
     source, recording = task
     key = ""
@@ -453,7 +450,6 @@ def _add_features(outcome: RecordingOutcome, features: RecordingFeatures) -> Rec
 
 
 def _unreadable_on_worker(recording: Recording) -> tuple[str, ...]:
-    """On a Dask worker: its address and a file of the recording that it cannot read."""
     unreadable = [str(path) for path in recording.files if not _is_readable(path)]
     try:
         from distributed import get_worker
@@ -493,23 +489,21 @@ def _write_part(path: Path, features: RecordingFeatures) -> None:
 def _read_parts(
     folder: Path | None,
 ) -> tuple[dict[str, RecordingFeatures | None], os.stat_result | None]:
-    """Read what is finished; also what tells whether the folder stays the same."""
+    """Read what is finished, None for a file that is not whole; also what tells a moved folder."""
     if folder is None:
         return {}, None
     folder.mkdir(parents=True, exist_ok=True)
-    return {path.stem: _read_part(path) for path in folder.glob("*.npz")}, folder.stat()
-
-
-def _read_part(path: Path) -> RecordingFeatures | None:
-    """Read the features of a recording; None if the file is not whole."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as part:
-            notes = json.loads(part["notes"].tobytes())
-            index = pd.Index(part["starts"], name="start")
-            X = pd.DataFrame(part["values"], columns=notes.pop("columns"), index=index)
-        return RecordingFeatures(X=X, **notes)
-    except Exception:
-        return None  # a flipped bit makes readers raise anything
+    kept: dict[str, RecordingFeatures | None] = {}
+    for path in folder.glob("*.npz"):
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as part:
+                notes = json.loads(part["notes"].tobytes())
+                index = pd.Index(part["starts"], name="start")
+                X = pd.DataFrame(part["values"], columns=notes.pop("columns"), index=index)
+            kept[path.stem] = RecordingFeatures(X=X, **notes)
+        except Exception:  # a flipped bit makes readers raise anything
+            kept[path.stem] = None
+    return kept, folder.stat()
 
 
 # --- the table -------------------------------------------------------------------------------
@@ -606,13 +600,9 @@ def _table_info(used: Sequence[_Used], settings: FeatureSettings) -> dict[str, A
 
 def _table_rows(used: Sequence[_Used]) -> pd.DataFrame:
     """Describe the rows of a table: recording, session, condition, details, epoch and onset."""
-    known = {
-        RECORDING: [part.name for part in used],
-        SESSION: [part.recording.session for part in used],
-        CONDITION: None,
-    }
-    details = described([part.recording.details for part in used])
-    by_recording = pd.concat([pd.DataFrame(known, dtype=object), details], axis=1)
+    by_recording = described([part.recording.details for part in used])
+    by_recording[RECORDING] = [part.name for part in used]
+    by_recording[SESSION] = pd.Series([part.recording.session for part in used], dtype=object)
     n_rows = [part.outcome.n_rows for part in used]
     rows = by_recording.loc[np.repeat(by_recording.index, n_rows)].reset_index(drop=True)
     # Epochs that were cut before may have conditions and metadata of their own.
@@ -638,12 +628,12 @@ def _table_rows(used: Sequence[_Used]) -> pd.DataFrame:
 
 def _list_reasons(used: Sequence[_Used], channels: Sequence[str]) -> pd.DataFrame:
     """List why channels are missing, also those that a recording does not have."""
-    listed = []
+    lines = []
     for name, _, outcome, spelling in used:
-        cells = {
-            reason: {spelling[channel]: epochs for channel, epochs in hits.items()}
-            for reason, hits in outcome.cells.items()
-        }
-        absent = [channel for channel in channels if channel not in spelling.values()]
-        listed.append(cells_to_reasons(name, cells, absent, outcome.epochs))
-    return pd.concat(listed, ignore_index=True)
+        for reason, hits in outcome.cells.items():
+            for channel, epochs in hits.items():
+                lines += [(name, epoch, spelling[channel], reason) for epoch in epochs]
+        for channel in channels:
+            if channel not in spelling.values():
+                lines += [(name, epoch, channel, _NOT_RECORDED) for epoch in outcome.epochs]
+    return pd.DataFrame(lines, columns=REASON_COLUMNS)

@@ -56,9 +56,8 @@ def compute_features(
 ) -> tuple[NDArray[np.float64], list[str]]:
     """Compute features of filtered epochs: (n_epochs, n_channels, n_outputs), and their names.
 
-    NaN throughout where a channel is missing, is flat or holds a value that is not finite, and
-    where a value is not finite. Of features of pairs each side's value: their difference is taken
-    where channels have names.
+    NaN throughout where a channel is missing, flat or not finite. Of features of pairs each side's
+    value: their difference is taken where channels have names.
     """
     settings = settings or FeatureSettings()
     names = settings.columns
@@ -271,25 +270,24 @@ def _detect(
 def _lay_out(
     values: Array, missing: Mask, names: Sequence[str], settings: FeatureSettings
 ) -> tuple[Array, list[str], list[str], Mask]:
-    """Lay channels side by side, and behind them pairs: right minus left, NaN if either is.
+    """Lay channels side by side, and behind them pairs, right minus left: values and columns.
 
-    Also the names of the columns and of the pairs, and where each pair lacks a side.
+    Also the names of the pairs, and where each lacks a side.
     """
     features = [(column, f.of_pairs) for f in settings.chosen for column in f.columns(settings)]
     of_pairs = np.array([paired for _, paired in features], dtype=bool)
     pairs = [pair for pair in _FRONTAL_PAIRS if of_pairs.any() and set(pair) <= set(names)]
     right, left = ([names.index(pair[side]) for pair in pairs] for side in (0, 1))
+    joined = ["-".join(pair) for pair in pairs]
     differences = values[:, right][..., of_pairs] - values[:, left][..., of_pairs]
     one_side = missing[:, right] | missing[:, left]
     columns = [join_column(name, out) for name in names for out, paired in features if not paired]
-    columns += [
-        join_column("-".join(pair), out) for pair in pairs for out, paired in features if paired
-    ]
+    columns += [join_column(pair, out) for pair in joined for out, paired in features if paired]
     blocks = [
         block.reshape(len(values), np.prod(block.shape[1:], dtype=int))
         for block in (values[..., ~of_pairs], differences)
     ]
-    return np.hstack(blocks), columns, ["-".join(pair) for pair in pairs], one_side
+    return np.hstack(blocks), columns, joined, one_side
 
 
 def _cells(

@@ -545,9 +545,8 @@ def aperiodic(signal: EpochSignal) -> Array:
     """Exponent and offset of the aperiodic spectrum, and the alpha peak's frequency, by specparam.
 
     Of Welch's density between the outer edges of the bands; the peak is the highest one at 7 to
-    14 Hz. Where the model finds none, it is the centre of gravity of what the aperiodic spectrum
-    leaves there: no peak is no reason to take the channel for missing. NaN where the model does
-    not fit.
+    14 Hz or, without any, the centre of gravity of what the aperiodic spectrum leaves there. NaN
+    where the model does not fit.
     """
     model = _library("specparam", "spectra").SpectralGroupModel(
         peak_width_limits=(2 * signal.welch_frequencies[1], 12.0), max_n_peaks=6, verbose=False
@@ -573,10 +572,7 @@ def aperiodic(signal: EpochSignal) -> Array:
 
 
 def _mne_feature(name: str) -> Feature:
-    """Make a feature of a univariate function of mne-features, with the defaults it has there.
-
-    Where the function gives several values per channel, the columns are numbered from 1.
-    """
+    """Make a feature of a univariate function of mne-features, with the defaults it has there."""
     known = _mne_functions(_PROBE_RATE)
     if name not in known:
         pairs = _library("mne_features.bivariate", "spectra").get_bivariate_funcs(_PROBE_RATE)

@@ -1,11 +1,8 @@
-"""From what users give to clean epochs: EEG by standard channel names, filtered and cut.
-
-Signals are read from a Recording, Raw, Epochs or an array, then resampled, band-passed and cut;
-what is missing in a stretch costs the epochs that it touches and nothing else.
-"""
+"""From what users give to clean epochs: EEG by standard channel names, filtered and cut."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -107,19 +104,18 @@ class Channels:
     names: list[str]
     montage: str = ""
     positions: Array | None = None  # directions, (n_channels, 3); None where none has one
-    renamed: dict[str, str] = field(default_factory=dict)  # names in the file to standard ones
+    in_file: dict[str, str] = field(default_factory=dict)  # standard names to those in the file
     dropped: dict[str, str] = field(default_factory=dict)  # other channels, with the reason
 
     def take(self, keep: Mask, reason: str) -> Channels:
         """Leave out channels for a reason."""
-        in_file = {new: old for old, new in self.renamed.items()}
         left_out = compress(self.names, ~keep)
         return replace(
             self,
             file_names=list(compress(self.file_names, keep)),
             names=list(compress(self.names, keep)),
             positions=None if self.positions is None else self.positions[keep],
-            dropped=self.dropped | {in_file.get(name, name): reason for name in left_out},
+            dropped=self.dropped | {self.in_file.get(name, name): reason for name in left_out},
         )
 
 
@@ -197,9 +193,8 @@ def _choose_channels(channels: Channels, wanted: str | Iterable[str], source: st
             return channels
         placed = np.isfinite(channels.positions).all(axis=1) | np.isin(names, EXTRA_NAMES)
         # A cap whose names the montage hardly knows has positions that it does not know either.
-        return (
-            channels if placed.mean() < 0.5 else channels.take(placed, "no position on the scalp")
-        )
+        unknown = placed.mean() < 0.5
+        return channels if unknown else channels.take(placed, "no position on the scalp")
     listed = {name for given in wanted for name in (given, standard_name(given) or given)}
     keep = np.array(
         [not listed.isdisjoint(both) for both in zip(names, channels.file_names, strict=True)]
@@ -233,9 +228,8 @@ def _channels_of(measured: mne.io.BaseRaw | mne.BaseEpochs, source: str) -> Chan
     placed, known_as = (prepared, prepared.ch_names) if template else (measured, names)
     montage = placed.get_montage()
     positions = None if montage is None else channel_positions(known_as, montage)
-    return Channels(
-        names, list(prepared.ch_names), template, positions, plan.changed, plan.dropped
-    )
+    in_file = {new: old for old, new in plan.renamed.items()}
+    return Channels(names, list(prepared.ch_names), template, positions, in_file, plan.dropped)
 
 
 def _from_mne(
@@ -329,11 +323,8 @@ def _read_eyes(measured: mne.io.BaseRaw | mne.BaseEpochs, source: str) -> Array 
 
 
 def _without_padding(raw: mne.io.BaseRaw, epoch: float) -> mne.Annotations:
-    """Give the annotations from the first sample on, but for a little padding at the very end.
-
-    MNE, writing EDF, fills the last data record with the last value and annotates that as bad: two
-    samples would cost the whole epoch that they end.
-    """
+    """Give the annotations from the first sample on, but for a little padding at the very end."""
+    # MNE, writing EDF, fills the last data record and annotates that as bad.
     marks = raw.annotations.copy()
     marks.onset = marks.onset - raw.first_time
     padding = max(_PADDING * epoch, _PADDING_SAMPLES / raw.info["sfreq"])
@@ -381,9 +372,9 @@ def _from_array(
             raise InputError(f"{name!r} cannot name a channel: use a text that is not empty.")
     if len(set(names)) < len(names):
         raise InputError("Channel names must differ from each other.")
-    plan = plan_channels(names)  # whatever is in an array is meant as EEG
-    renamed = {name: plan.renamed[name] for name in names if plan.renamed.get(name, name) != name}
-    given = Channels(names, [renamed.get(name, name) for name in names], renamed=renamed)
+    renamed = plan_channels(names).renamed
+    standard = [renamed.get(name, name) for name in names]  # all of an array is meant as EEG
+    given = Channels(names, standard, in_file=dict(zip(standard, names, strict=True)))
     channels = _choose_channels(given, settings.channels, _UNNAMED)
     if channels is not given:
         array = array[:, [names.index(name) for name in channels.file_names]]
@@ -398,9 +389,8 @@ def prepare_epochs(
 ) -> tuple[Floats, Mask]:
     """Resample, band-pass and cut: (n_epochs, n_channels, n_times), and what is unusable in them.
 
-    In microvolts, or in the unit they came in where it is unknown. A recording is changed in
-    place: where a channel is missing, its samples do not reach the filters. Of epochs that are
-    cut already each is filtered for itself.
+    A recording is changed in place: where a channel is missing, its samples do not reach the
+    filters. Of epochs that are cut already each is filtered for itself.
     """
     data, sfreq, grid = signals.data, signals.sfreq, signals.grid
     rate = settings.rate(sfreq)
@@ -422,11 +412,7 @@ def prepare_epochs(
 
 
 def interpolate(epochs: Floats, missing: Mask, positions: Array) -> tuple[Floats, Mask]:
-    """Replace missing channels by MNE's spherical splines, epoch by epoch.
-
-    Also what is still missing: channels without a position, which give nothing to others either,
-    and epochs in which too few channels are left.
-    """
+    """Replace missing channels by MNE's spherical splines; return also what is still missing."""
     import mne
 
     epochs, missing = np.array(epochs, dtype=np.float64), missing.copy()
@@ -448,13 +434,9 @@ def interpolate(epochs: Floats, missing: Mask, positions: Array) -> tuple[Floats
 
 
 def _edges(signals: Signals, settings: FeatureSettings) -> tuple[float | None, float | None]:
-    """Give the edges of the band-pass that have something to do; None leaves a side open.
-
-    An edge that does not cut into what earlier filters of epochs have let pass is left out: a
-    filter distorts the ends of epochs.
-    """
+    """Give the edges of the band-pass that have something to do; None leaves a side open."""
     lower, upper = settings.band_pass or (None, None)
-    if signals.grid is None:
+    if signals.grid is None:  # a filter distorts the ends of epochs
         lower = lower if lower is not None and lower > signals.passed[0] else None
         upper = upper if upper is not None and upper < signals.passed[1] else None
     return lower, upper
@@ -481,31 +463,35 @@ def _blank(data: Floats, grid: EpochGrid, missing: Mask) -> None:
 
 
 def _resampling_ratio(sfreq: float, rate: float) -> Fraction:
-    """Give the ratio of the rates as a fraction that a polyphase filter can use.
-
-    Rates that files state with rounding (499.9998 Hz) are taken for what they mean: the
-    denominator is at most 4096, an error of less than one sample in a quarter of an hour.
-    """
+    """Give the ratio of the rates as a fraction that a polyphase filter can use."""
+    # Rates may be rounded (499.9998 Hz). An error of less than one sample in a quarter of an hour.
     return Fraction(rate / sfreq).limit_denominator(4096)
 
 
 def _run_filters(
     rows: Floats, sfreq: float, rate: float, edges: tuple[float | None, float | None]
 ) -> Array:
-    """Bridge, resample to ``rate`` and band-pass, in blocks so that temporaries stay small."""
+    """Bridge, resample to ``rate`` and filter as ``raw.filter(*edges)``, in blocks of rows."""
+    from mne.filter import filter_data  # takes a while to load
+
+    lower, upper = edges
+    if upper is not None and upper >= rate / 2:
+        raise InputError(
+            f"The band-pass reaches up to {upper:g} Hz, but at {rate:g} Hz a signal holds only "
+            f"frequencies below {rate / 2:g} Hz: lower the edge or resample to a higher rate."
+        )
     step = max(1, _BLOCK_SAMPLES // max(1, rows.shape[1]))
     ratio = _resampling_ratio(sfreq, rate)
-    out = np.empty((len(rows), 0))
-    for start in range(0, max(len(rows), 1), step):
+    out = np.empty((len(rows), math.ceil(rows.shape[1] * ratio)))
+    for start in range(0, len(rows), step):
         block = _bridge(np.asarray(rows[start : start + step], dtype=np.float64))
         if ratio != 1:
             # "line" takes offset and drift out first: padding with zeros would ring at the ends.
             block = signal.resample_poly(
                 block, ratio.numerator, ratio.denominator, axis=1, padtype="line"
             )
-        block = _band_pass(block, rate, edges)
-        if start == 0:
-            out = np.empty((len(rows), block.shape[1]))
+        if block.size and edges != (None, None):
+            block = filter_data(block, rate, lower, upper, verbose="ERROR")
         out[start : start + step] = block
     return out
 
@@ -520,18 +506,3 @@ def _bridge(rows: Array) -> Array:
         sound = finite[row]
         bridged[row] = np.interp(samples, samples[sound], rows[row, sound]) if sound.any() else 0.0
     return bridged
-
-
-def _band_pass(rows: Array, rate: float, edges: tuple[float | None, float | None]) -> Array:
-    """Filter as ``raw.filter(*edges)`` does: flat between the edges; None leaves a side open."""
-    from mne.filter import filter_data  # takes a while to load
-
-    lower, upper = edges
-    if upper is not None and upper >= rate / 2:
-        raise InputError(
-            f"The band-pass reaches up to {upper:g} Hz, but at {rate:g} Hz a signal holds only "
-            f"frequencies below {rate / 2:g} Hz: lower the edge or resample to a higher rate."
-        )
-    if lower is upper is None or not rows.size:
-        return rows
-    return filter_data(rows, rate, lower, upper, verbose="ERROR")

@@ -1,8 +1,4 @@
-"""Test whether missing channels are associated with the label: counts by class, an exact test.
-
-A channel that most controls and hardly any patients have says more about amplifiers than about
-brains. Readers of a ranking must know.
-"""
+"""Test whether missing channels are associated with the label: counts by class, an exact test."""
 
 from __future__ import annotations
 
@@ -81,10 +77,7 @@ def missingness_from_counts(
     classes: ArrayLike,
     channels: ArrayLike,
 ) -> pd.DataFrame:
-    """Test channels from the subjects that have them, (n_channels, n_classes).
-
-    ``seen`` says whether any sample of the class has the channel.
-    """
+    """Test channels from how many subjects have them, and whether any sample of a class does."""
     rows, index = np.unique(counts, axis=0, return_inverse=True)
     p = np.array([_exact_p(row, n_subjects) for row in rows])[index.ravel()]
     columns: dict[str, ArrayLike] = {"channel": np.asarray(channels)}

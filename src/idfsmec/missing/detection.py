@@ -58,7 +58,7 @@ _EEG_BAND, _NEIGHBOUR_BAND = (2.0, 40.0), (2.0, 20.0)
 _DRIFT_BELOW = 4.0  # drift is what lies between the high-pass and this
 # EEG has more power per hertz in the first than in the second; noise has not.
 _TILT_BANDS = ((2.0, 13.0), (20.0, 40.0))
-_BLOCK_SAMPLES = 500_000  # of epochs at a time: memory stays bounded in long recordings
+_BLOCK_SAMPLES = 500_000
 # A channel whose range is this far below its offset holds nothing but rounding.
 _CONSTANT = 1e-12
 
@@ -269,11 +269,10 @@ def detect_missing(
     if positions is None:
         positions = channel_positions(ch_names)
     clean, noise = remove_line_noise(epochs, sfreq, line_freq, header_freq=header_freq)
-    line = np.sqrt(np.mean(noise.rms**2, axis=-1))
     reasons, hint = find_reasons(
         epochs,
         clean,
-        line,
+        np.sqrt(np.mean(noise.rms**2, axis=-1)),
         float(sfreq),
         positions,
         typical_amplitude=typical_amplitude,
@@ -287,7 +286,7 @@ def detect_missing(
 def find_reasons(
     recorded: np.ndarray,
     clean: np.ndarray,
-    removed: np.ndarray,
+    removed: np.ndarray,  # standard deviation of the line noise that was removed
     sfreq: float,
     positions: np.ndarray,
     *,
@@ -296,12 +295,14 @@ def find_reasons(
     high_pass: float,
     limits: DetectionLimits,
 ) -> tuple[dict[str, Mask], str]:
-    """Find where which rule holds, and the advice where the whole recording looks wrong.
-
-    From epochs with and without line noise, and the standard deviation of what was removed.
-    """
+    """Find where which rule holds, and the advice where the whole recording looks wrong."""
     line_freqs = LINE_FREQUENCIES if header_freq is None else (float(header_freq),)
-    stats = _epoch_stats(clean, recorded, typical_amplitude, sfreq, line_freqs, high_pass)
+    # Some epochs at a time: memory stays bounded in long recordings.
+    step = max(1, _BLOCK_SAMPLES // clean[0].size) if len(clean) else 1
+    blocks = [slice(start, start + step) for start in range(0, max(len(clean), 1), step)]
+    parts = [_block_stats(clean[b], recorded[b], sfreq, line_freqs, high_pass) for b in blocks]
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    stats = _EpochStats(*columns[:4], *(column / typical_amplitude for column in columns[4:]))
     reasons = _apply_rules(stats, removed / typical_amplitude, positions, limits)
     if not stats.amplitude.size or np.mean(stats.amplitude > limits.amplitude) <= 0.5:
         return reasons, ""
@@ -353,11 +354,7 @@ def estimate_typical_amplitude(recordings: Iterable[np.ndarray], sfreq: float) -
 
 
 def unusable(lowest: NDArray[np.floating], highest: NDArray[np.floating]) -> Mask:
-    """Return whether a signal is flat or not finite, from the extremes of its stretches.
-
-    It is if a stretch is constant or has a value that is not finite, in any unit. The reason
-    ``flat`` of the detection also includes signals below the amplitude of EEG.
-    """
+    """Return where a stretch is constant or not finite, in any unit, from its extremes."""
     with np.errstate(invalid="ignore", over="ignore"):
         spread = highest - lowest
         size = np.maximum(np.abs(lowest), np.abs(highest))
@@ -367,10 +364,7 @@ def unusable(lowest: NDArray[np.floating], highest: NDArray[np.floating]) -> Mas
 def _apply_rules(
     stats: _EpochStats, removed: np.ndarray, positions: np.ndarray, limits: DetectionLimits
 ) -> dict[str, Mask]:
-    """Return where each reason holds: absolute rules first, then comparisons of the rest.
-
-    ``removed`` is the standard deviation of the line noise that was removed, in typical ones.
-    """
+    """Return where each reason holds: absolute rules first, then comparisons of the rest."""
     nearest = _nearest(positions, stats.correlation, limits.neighbours)
     flat = (stats.window_sd < limits.flat).mean(axis=2) >= _FLAT_SHARE
     flat &= ~stats.broken & (limits.flat > 0)
@@ -455,8 +449,7 @@ def _middle_channel(values: np.ndarray, left: Mask) -> float:
 def _likeness(stats: _EpochStats, good: Mask, nearest: np.ndarray) -> tuple[np.ndarray, Mask]:
     """Return the multiple correlation with the good neighbours, and where those are enough.
 
-    It is the correlation of a channel with the best linear combination of its neighbours. Unlike
-    the correlation with one of them, it stays high whatever the reference is.
+    Unlike the correlation with one of them, it stays high whatever the reference is.
     """
     usable = good[:, nearest]  # (n_epochs, n_channels, n_neighbours)
     both = usable[..., :, None] & usable[..., None, :]
@@ -473,16 +466,14 @@ def _likeness(stats: _EpochStats, good: Mask, nearest: np.ndarray) -> tuple[np.n
 
 
 def _nearest(positions: np.ndarray, correlation: np.ndarray, n_neighbours: int) -> np.ndarray:
-    """Return the indices of each channel's nearest others, shape (n_channels, n_neighbours).
-
-    A channel whose position is unknown has as neighbours those most like it over the recording.
-    """
+    """Return the indices of each channel's nearest others, shape (n_channels, n_neighbours)."""
     n_channels = len(positions)
     if not len(correlation):
         return np.zeros((n_channels, 0), dtype=int)
     known = np.isfinite(positions).all(axis=1)
     distances = angles_between(np.where(known[:, None], positions, 0.0))
     distances[:, ~known] = 360.0
+    # Without a position, those most like the channel over the recording are its neighbours.
     distances[~known] = -np.abs(correlation.mean(axis=0))[~known]
     np.fill_diagonal(distances, np.inf)
     return np.argsort(distances, axis=1, kind="stable")[:, : min(n_neighbours, n_channels - 1)]
@@ -508,20 +499,10 @@ class _EpochStats:
         return np.median(self.window_sd, axis=2)
 
 
-def _epoch_stats(
-    clean: np.ndarray, recorded: np.ndarray, typical: float, *how: Any
-) -> _EpochStats:
-    """Compute statistics of epochs without line noise; what was clipped shows as recorded."""
-    step = max(1, _BLOCK_SAMPLES // clean[0].size) if len(clean) else 1
-    blocks = [slice(start, start + step) for start in range(0, max(len(clean), 1), step)]
-    stats = [_block_stats(clean[block], recorded[block], *how) for block in blocks]
-    columns = [np.concatenate(parts) for parts in zip(*stats, strict=True)]
-    return _EpochStats(*columns[:4], *(column / typical for column in columns[4:]))
-
-
 def _block_stats(
     clean: np.ndarray, recorded: np.ndarray, sfreq: float, *how: Any
 ) -> tuple[np.ndarray, ...]:
+    """Compute the fields of :class:`_EpochStats`, in volts; what was clipped shows as recorded."""
     with np.errstate(invalid="ignore"):  # one bad sample makes the mean NaN or infinite
         means = np.asarray(clean, dtype=float).mean(axis=-1, keepdims=True)
         broken = ~np.isfinite(means[..., 0])

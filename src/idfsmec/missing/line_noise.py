@@ -1,19 +1,18 @@
 """Remove line noise: found as a narrow line in the spectrum, subtracted as a slowly changing sine.
 
-Windows of 4 s that overlap by half reach to both ends of the signal. In each of them sines times
-polynomials of time are fitted by weighted least squares, and the fits are added with the weights.
-So the notch is no wider than it has to be, 0.5 or 1 Hz, does not ring at the ends, and follows a
-frequency that drifts and an amplitude that changes slowly.
+Sines times polynomials of time are fitted in windows of 4 s that overlap by half. So the notch is
+no wider than it has to be, 0.5 or 1 Hz, does not ring at the ends, and follows a line that drifts.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
+from scipy import fft
+from scipy.special import chdtri
 
 from idfsmec.errors import InputError
 
@@ -57,10 +56,9 @@ def remove_line_noise(
     """Remove line noise and its harmonics from (n_channels, n_times) or (n_epochs, ...).
 
     ``"auto"`` removes 50 or 60 Hz (or both) from the channels in whose spectrum they stand out (a
-    weaker line is enough at the frequency that a header names), a number that frequency from all
-    channels, ``"off"`` and None nothing. The data stay as they are, and come back themselves where
-    there is nothing to remove; channels without line noise are the same to the bit. Samples that
-    are not finite do not count.
+    weaker line is enough at the frequency that a header names), a number that frequency from all.
+    The data come back themselves where there is nothing to remove, and channels without line noise
+    are the same to the bit. Samples that are not finite do not count.
     """
     line_freq, data = check_line_freq(line_freq), np.asarray(data)
     n_times = data.shape[-1]
@@ -152,19 +150,10 @@ def _find_lines(
     return tuple(lines)
 
 
-@cache
-def _chance_level(chance: float, freedom: int) -> float:
-    from scipy.stats import chi2
-
-    return float(chi2.isf(chance, freedom) / freedom)
-
-
 class _Spectrum:
     """Power of a channel in windows that do not overlap, and how lines stand out of it."""
 
     def __init__(self, series: Array, windows: _Windows) -> None:
-        from scipy import fft
-
         apart = windows.starts[::2]
         most = max(1, _MOST_WINDOWS // len(series))
         looked_at = windows.cut(series, apart[:: -(-len(apart) // most)])
@@ -190,7 +179,8 @@ class _Spectrum:
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(floor[:, None] > 0, line / floor[:, None], 0.0).mean(axis=0)
             share = np.nan_to_num(line.sum(axis=-1) / eeg).mean()
-        limit = max(least, _chance_level(chance, 2 * len(self.power)))
+        freedom = 2 * len(self.power)
+        limit = max(least, chdtri(freedom, chance) / freedom)  # of chi squared
         return bool(ratio.max() > limit and share > _LEAST_SHARE)
 
     def peak(self, frequency: float) -> float:

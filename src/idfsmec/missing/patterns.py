@@ -1,10 +1,8 @@
-"""Simulate missing channels: remove channels from samples at a given rate, in a given pattern.
-
-A cell is one channel in one sample. Each pattern chooses which observed cells become missing.
-"""
+"""Simulate missing channels: remove channels from samples at a given rate, in a given pattern."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -16,7 +14,7 @@ from idfsmec._validation import RandomState, as_generator
 from idfsmec.errors import InputError
 from idfsmec.missing.masks import mask_table
 from idfsmec.table import FeatureTable
-from idfsmec.table.positions import angles_between, channel_positions, montage_exists
+from idfsmec.table.positions import angles_between, channel_positions
 
 Mask = NDArray[np.bool_]
 _Stretch = tuple[np.ndarray, int]
@@ -151,8 +149,8 @@ def _table_positions(table: FeatureTable) -> np.ndarray:
     """Find the electrodes by the table's montage, and those it lacks by 10-05 names."""
     montage = table.info.get("montage")
     positions = channel_positions(table.channels)
-    if isinstance(montage, str) and montage_exists(montage):
-        in_montage = channel_positions(table.channels, montage)
+    with suppress(InputError):  # no montage, or one that MNE does not know
+        in_montage = channel_positions(table.channels, str(montage))
         positions = np.where(np.isnan(in_montage), positions, in_montage)
     unknown = np.isnan(positions).any(axis=1)
     if unknown.mean() > 0.5 and len(unknown) > 1:
@@ -168,11 +166,7 @@ def _table_positions(table: FeatureTable) -> np.ndarray:
 
 
 def _uneven(observed: Mask, n_removed: int, rng: np.random.Generator) -> Mask:
-    """Choose cells at random, with rates that differ from channel to channel.
-
-    The log-odds of the channels' rates are normal quantiles in random order, shifted together
-    until the rates add up.
-    """
+    """Choose cells at random; log-odds of the channels' rates are shifted normal quantiles."""
     from scipy.optimize import brentq
     from scipy.special import expit
     from scipy.stats import norm
@@ -200,11 +194,7 @@ def _uneven(observed: Mask, n_removed: int, rng: np.random.Generator) -> Mask:
 def _recording(
     observed: Mask, n_removed: int, groups: list[list[_Stretch]], rng: np.random.Generator
 ) -> Mask:
-    """Remove channels from whole recordings, one channel and recording after the other.
-
-    Where no choice of whole ones comes within 1 % of the rate, one is taken in part: from a
-    sample on to the end. A channel of each recording is spared as long as others are left.
-    """
+    """Remove channels from whole recordings; from one in part where the rate is missed by 1 %."""
     removed = np.zeros_like(observed)
     lacking = n_removed
     # Half a cell is already lost to rounding.
@@ -230,11 +220,7 @@ def _recording(
 def _burst(
     observed: Mask, n_removed: int, groups: list[list[_Stretch]], rng: np.random.Generator
 ) -> Mask:
-    """Let channels come off in the middle of recordings and stay off to the end.
-
-    The onset is uniform over the recording. If all channels of all recordings have come off and
-    more must go, onsets move to the beginning, one after the other.
-    """
+    """Let channels come off at a uniform onset and stay off; earlier if more must go."""
     removed = np.zeros_like(observed)
     lacking = n_removed
     for stretches in groups:
@@ -253,10 +239,7 @@ def _burst(
 def _stretches(
     observed: Mask, recordings: np.ndarray, rng: np.random.Generator
 ) -> list[list[_Stretch]]:
-    """List (rows, channel) of each channel and recording: those that may go, and the spared.
-
-    Spared is the channel with most observed samples of each recording; both lists are shuffled.
-    """
+    """List (rows, channel) in random order: those that may go, and one of each recording last."""
     loose: list[_Stretch] = []
     spared: list[_Stretch] = []
     codes, names = pd.factorize(recordings)
@@ -273,11 +256,7 @@ def _stretches(
 def _region(
     observed: Mask, n_removed: int, rng: np.random.Generator, positions: np.ndarray | None
 ) -> Mask:
-    """Remove the electrodes around a random one together, another one in each sample.
-
-    A region has about the root of the number of channels. When every sample has one and more
-    must go, the regions grow.
-    """
+    """Remove the electrodes around a random one of each sample; regions grow if more must go."""
     n_samples, n_channels = observed.shape
     if n_channels == 1:  # a lone electrode is its own region
         positions = np.array([[0.0, 0.0, 1.0]])

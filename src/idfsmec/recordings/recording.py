@@ -1,33 +1,35 @@
-"""Recordings: named without loading them, read safely, and made ready for features.
+"""Recordings: named without loading them, read safely, made ready for features, given only once.
 
-What every study needs: which files a recording has, whether they are whole, where it was
-interrupted, how it becomes EEG channels only with standard names, positions and volts; and the
-same recording given twice.
+Ready are EEG channels only, with standard names, positions and volts.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import re
-import struct
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from functools import cache, partial
 from glob import escape
-from io import SEEK_END, BufferedIOBase
+from io import SEEK_END
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec._files import check_readable, refuse_oversized
 from idfsmec.errors import DuplicateRecordingsError, InputError, RecordingError, reason_of
-from idfsmec.recordings._matlab import check_elements
+from idfsmec.recordings.file_checks import (
+    BYTES_PER_SAMPLE,
+    LEAST_PAUSE,
+    check_file,
+    find_pauses,
+    open_unpacked,
+    read_edf_header,
+)
 from idfsmec.table.columns import refuse_alike
 from idfsmec.table.positions import (
     ChannelPlan,
@@ -40,20 +42,8 @@ from idfsmec.table.positions import (
 if TYPE_CHECKING:
     import mne
 
-_BYTES_PER_SAMPLE = {".edf": 2, ".bdf": 3}
-_FIF_BEGINS = 100  # the first tag of every FIF file
 #: What readers and programs write where pieces were put together, apart from ``BAD``.
 _BOUNDARY_WORDS = ("boundary", "edge boundary", "edf boundary", "new segment")
-# Seconds. Times in files are rounded; pieces closer than this follow each other.
-_LEAST_PAUSE = 0.001
-# Formats with a header of their own keep the signal here. The header names this file, so it
-# changes when both are renamed, while the signal stays the same.
-_SIGNAL_ENDINGS = (".eeg", ".fdt")
-_SIDECAR_ENDINGS = (".tsv", ".json", ".npz")
-_DAYS_OF_A_MONTH = 365.25 / 12
-# Words of a patient's field that stand for no name, and words for the state of the eyes.
-_NOBODY = {"x", "anonymous", "anonymized", "anonymised", "anon", "unknown", "patient", "subject"}
-_EYE_STATES = {"close": "ec", "closed": "ec", "open": "eo"}
 #: Reason in a ``drop_log`` of epochs that are left out because of their condition.
 OTHER_CONDITION = "OTHER CONDITION"
 _MODMA = re.compile(rb"\s*-?\d+[ \t]+-?\d+[ \t]+-?\d+\s*\n")  # a line of three whole numbers
@@ -141,11 +131,7 @@ def files_of(path: Path) -> tuple[Path, ...]:
 
 
 def _partners(path: Path) -> list[Path]:
-    """Name the files that may belong to a recording, whether they are there or not.
-
-    BrainVision headers and EEGLAB ``.set`` files keep the signal in another file, and long FIF
-    recordings go on in ``-1.fif``, in BIDS in ``_split-02_meg.fif``.
-    """
+    """Name the files that may belong to a recording, whether they are there or not."""
     suffix = path.suffix.lower()
     if suffix in (".vhdr", ".ahdr"):
         content = path.read_bytes()
@@ -158,7 +144,7 @@ def _partners(path: Path) -> list[Path]:
         return [path.parent / name.replace("$b", path.stem) for name in names]
     if suffix == ".set":
         return [path.with_suffix(ending) for ending in (".fdt", ".FDT", ".dat")]
-    if suffix in (".fif", ".gz"):
+    if suffix in (".fif", ".gz"):  # long recordings go on in other files
         of_bids = escape(path.name).replace("_split-01_", "_split-[0-9]*_")
         stem = path.stem.removesuffix(".fif")
         numbered = f"{escape(stem)}-[0-9]*{path.name.removeprefix(stem)}"
@@ -191,14 +177,10 @@ def read_with_mne(path: Path) -> mne.io.BaseRaw | mne.BaseEpochs:
     return raw
 
 
-def _open_unpacked(path: Path) -> BufferedIOBase:
-    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
-
-
 def _refuse_oversized_epochs(path: Path) -> None:
     size = 0
     for part in files_of(path):
-        with _open_unpacked(part) as file:
+        with open_unpacked(part) as file:
             size += file.seek(0, SEEK_END)
     refuse_oversized("epochs", size // 4)  # bytes of a number
 
@@ -223,10 +205,7 @@ def epoch_conditions(epochs: mne.BaseEpochs) -> list[str]:
 def file_recording(
     path: Path, subject: str, label: str, read: Callable[[Path], Any] = read_with_mne, **about: Any
 ) -> Recording:
-    """Name the recording in a file, which ``read`` opens; ``about`` has other fields of it.
-
-    ``read`` must be picklable, so that worker processes can load.
-    """
+    """Name the recording in a file, which ``read`` (picklable) opens; ``about`` has its fields."""
     load = partial(_load_raw, path, read, about.get("bads", ()))
     files, log = about.pop("files", files_of(path)), about.pop("reject_log", None)
     if log is None and holds_epochs(path):  # beside s01-epo.fif, s01-reject-log.npz
@@ -255,11 +234,8 @@ def _load_raw(path: Path, read: Callable[[Path], Any], bads: tuple[str, ...]) ->
                     f"{path}: names {part} as part of the recording, which lies outside its "
                     "folder. Put the files into one folder, and correct the header."
                 )
-        # MNE reads what is left of an EDF file that lost its end as if it were all: a cut one
-        # would count as a short one. Other damage would end the process, or never end.
         for part in files_of(path) if path.is_file() else ():
-            if check := _CHECKS.get(part.suffix.lower()):
-                check(part)
+            check_file(part)
         return prepare_raw(read(path), bads=bads, source=str(path))
     except InputError as error:
         named = str(error).startswith(str(path))
@@ -272,197 +248,17 @@ def _load_raw(path: Path, read: Callable[[Path], Any], bads: tuple[str, ...]) ->
         ) from error
 
 
-class _EdfHeader(NamedTuple):
-    """Data records of an EDF or BDF file, by its header."""
-
-    kind: bytes
-    n_bytes: int
-    n_records: int
-    seconds: float
-    labels: list[bytes]
-    samples: list[int]
-    has_range: list[bool]  # whether the physical minimum and maximum differ
-
-
-def _read_edf_header(path: Path) -> _EdfHeader:
-    """Read a header; raises ValueError where it has no numbers."""
-    with path.open("rb") as file:
-        head = file.read(256)
-        n_signals = int(head[252:256])
-        # Of each signal: label, transducer, units, ranges, filters, samples per record.
-        signals = file.read(max(256 * n_signals, 0))
-    lows, highs, counts = (signals[at * n_signals :] for at in (104, 112, 216))
-    return _EdfHeader(
-        head[192:197],
-        int(head[184:192]),
-        int(head[236:244]),
-        float(head[244:252]),
-        [signals[16 * i : 16 * i + 16] for i in range(n_signals)],
-        [int(counts[8 * i : 8 * i + 8]) for i in range(n_signals)],
-        [lows[8 * i : 8 * i + 8] != highs[8 * i : 8 * i + 8] for i in range(n_signals)],
-    )
-
-
-class _Header(NamedTuple):
-    """Person and date in a header: only compared, never kept."""
-
-    day: date | None = None
-    person: str = ""
-    text: str = ""  # all that may have been typed
-
-
-def _read_header(recording: Recording) -> _Header:
-    """Read what a header says on its own; empty where it cannot be read.
-
-    EDF and BDF files are read without MNE; of others, FIF and BrainVision are opened. 1 January
-    1985 stands for no date in EDF files.
-    """
-    path = next(iter(recording.files), Path())
-    ending = path.suffix.lower()
-    try:
-        if ending in _BYTES_PER_SAMPLE:
-            with path.open("rb") as file:
-                head = file.read(176).decode("latin-1")
-            patient = head[8:88].split()
-            # EDF+ has code, sex, birthday and name; X stands for what is unknown.
-            plus = len(patient) > 3 and re.fullmatch(r"X|\d\d-\w{3}-\d{4}", patient[2])
-            person = " ".join(patient[3:4] if plus else patient)
-            return _Header(_edf_day(head[168:]), person, head[8:168])
-        if ending in (".fif", ".vhdr"):
-            import mne
-
-            info = mne.io.read_raw(path, verbose="ERROR").info
-            measured, subject = info["meas_date"], info["subject_info"] or {}
-            names = [str(subject.get(key) or "") for key in ("first_name", "last_name")]
-            person = " ".join(names).strip() or str(subject.get("his_id") or "")
-            day = None if measured is None else measured.date()
-            return _Header(day, person, f"{person} {info['description'] or ''}")
-    except Exception:  # readers raise anything; what cannot be read is not known
-        return _Header()
-    return _Header()
-
-
-def _edf_day(text: str) -> date | None:
-    try:
-        day, month, year = (int(part) for part in text.split("."))
-        found = date(year + (1900 if year >= 85 else 2000), month, day)
-    except ValueError:
-        return None
-    return None if found == date(1985, 1, 1) else found
-
-
-def header_facts(recordings: Sequence[Recording]) -> list[dict[str, int]]:
-    """Return when each recording was made, and whether its header contradicts the study.
-
-    ``months``: since the earliest recording. ``other_condition``: the header names a condition,
-    and not the recording's. ``shared_name``: files of another subject have the same name in their
-    headers, one that stands for a person. Where there is nothing to compare, there is no entry.
-    """
-    headers = [_read_header(recording) for recording in recordings]
-    first = min((header.day for header in headers if header.day), default=date.max)
-    own = [_condition_words(recording.condition or "") for recording in recordings]
-    known = {"ec", "eo"}.union(*own)
-    subjects = {recording.subject for recording in recordings}
-    owners: dict[str, set[str]] = defaultdict(set)
-    persons = []
-    for recording, header in zip(recordings, headers, strict=True):
-        tokens = re.findall(r"\w+", header.person.casefold())
-        persons.append(" ".join(token for token in tokens if token not in _NOBODY))
-        owners[persons[-1]].add(recording.subject)
-    compared: list[dict[str, int]] = []
-    for words, header, person in zip(own, headers, persons, strict=True):
-        facts = {}
-        if header.day:
-            facts["months"] = round((header.day - first).days / _DAYS_OF_A_MONTH)
-        named = known & _condition_words(header.text)
-        if words and named:
-            facts["other_condition"] = int(not named & words)
-        # What most files have is the name of a programme, or none.
-        if person and (len(owners[person]) <= 2 or 2 * len(owners[person]) <= len(subjects)):
-            facts["shared_name"] = int(len(owners[person]) > 1)
-        compared.append(facts)
-    return compared
-
-
-def _condition_words(text: str) -> set[str]:
-    """Part a text into words, eyes closed and open written as EC and EO."""
-    plain = re.sub(r"[\W_]*eyes?[\W_]*(closed?|open)", r" \1 ", text.casefold())
-    return {_EYE_STATES.get(word, word) for word in re.findall(r"[^\W_]+", plain)}
-
-
-def _check_records(path: Path) -> None:
-    """Compare the size of a file with the number of data records in its header."""
-    width = _BYTES_PER_SAMPLE[path.suffix.lower()]
-    with path.open("rb") as file:
-        begin = file.read(8)
-    # Read as the other one, either would be another signal.
-    for called, begins, real in ((2, b"\xffBIOSEMI", "BDF"), (3, b"0       ", "EDF")):
-        if width == called and begin == begins:
-            right = real.lower()
-            raise InputError(f"{path}: this is {real}, not {path.suffix}. Name it .{right}.")
-    try:
-        header = _read_edf_header(path)
-    except ValueError:
-        # The reader's own words would quote what stands there, which may be a name.
-        raise InputError(
-            f"{path}: the header has no numbers where EDF and BDF files have them. Check "
-            "that the file is whole and of that format."
-        ) from None
-    record = width * sum(header.samples)
-    if record > 0 and not header.seconds > 0:
-        raise InputError(
-            f"{path}: the header says that data records last {header.seconds:g} s, which gives "
-            "no sampling rate. Repair the header with the program that wrote it."
-        )
-    if header.n_records > 0 and record > 0:
-        there = max(path.stat().st_size - header.n_bytes, 0) // record
-        if there < header.n_records:
-            raise InputError(
-                f"{path}: the file is cut short: {there} of {header.n_records} data records are "
-                "present. Copy it again from its source."
-            )
-
-
-def _check_tags(path: Path) -> None:
-    """Refuse a FIF file whose tags lead in a circle: MNE would follow them until memory ends."""
-    targets: set[int] = set()  # of steps back; a circle leads to the same one again and again
-    position = 0
-    with _open_unpacked(path) as file:
-        while len(head := file.read(16)) == 16:
-            kind, _, size, following = struct.unpack(">iIii", head)
-            if position == 0 and kind != _FIF_BEGINS:
-                return  # no FIF file at all, as MNE will say
-            before, position = position, following or position + 16 + size
-            if position < 0:
-                return  # the last tag
-            if position <= before:
-                if position in targets:
-                    raise InputError(
-                        f"{path}: the file is damaged (its tags lead in a circle). Copy it again "
-                        "from its source."
-                    )
-                targets.add(position)
-            file.seek(position)
-
-
-_CHECKS = {".fif": _check_tags, ".gz": _check_tags, ".set": check_elements} | dict.fromkeys(
-    _BYTES_PER_SAMPLE, _check_records
-)
-
-
 def check_signals(raw: mne.io.BaseRaw) -> None:
-    """Refuse signals that no machine holds, and an ``.fdt`` file that cannot be the header's.
-
-    Channels of EDF files whose physical minimum is the maximum are in no unit: they become bad.
-    """
+    """Refuse signals that no machine holds, and an ``.fdt`` file that cannot be the header's."""
     hours = raw.n_times / raw.info["sfreq"] / 3600
     n_values = len(raw.ch_names) * raw.n_times
     refuse_oversized(f"{len(raw.ch_names)} channels of {hours:,.1f} hours", n_values)
     expected = 4 * n_values
     for path in (Path(name) for name in raw.filenames if name):
         check_readable(path)
-        if path.suffix.lower() in _BYTES_PER_SAMPLE:
-            header = _read_edf_header(path)
+        if path.suffix.lower() in BYTES_PER_SAMPLE:
+            header = read_edf_header(path)
+            # Channels whose physical minimum is the maximum are in no unit: they become bad.
             labels = zip(header.labels, header.has_range, strict=True)
             without = {label.decode("latin-1").strip() for label, known in labels if not known}
             raw.info["bads"] += [name for name in raw.ch_names if name in without]
@@ -475,43 +271,17 @@ def check_signals(raw: mne.io.BaseRaw) -> None:
 
 
 def find_boundaries(raw: mne.io.BaseRaw) -> NDArray[np.float64]:
-    """Find the times at which a recording was interrupted, in seconds from its beginning.
-
-    Discontinuous EDF and BDF files (EDF+D) say when each of their data records begins, which
-    MNE's reader leaves out; EEGLAB, BrainVision and MNE itself mark boundaries by annotations.
-    """
+    """Find when a recording was interrupted, by annotations and EDF+D records, in seconds."""
     times = [
         mark["onset"]
         for mark in raw.annotations
         if mark["description"].casefold().removeprefix("bad ").strip().startswith(_BOUNDARY_WORDS)
     ]
     if len(raw.filenames) == 1 and raw.filenames[0]:
-        times += _boundaries_in_file(Path(raw.filenames[0]))
+        times += find_pauses(Path(raw.filenames[0]))
     seconds = np.unique(np.round(np.array(times, dtype=np.float64) - raw.first_time, 6))
     length = raw.n_times / raw.info["sfreq"]
-    return seconds[(seconds > _LEAST_PAUSE) & (seconds < length - _LEAST_PAUSE)]
-
-
-def _boundaries_in_file(path: Path) -> list[float]:
-    """List the seconds of signal before each pause of a discontinuous EDF or BDF file."""
-    width = _BYTES_PER_SAMPLE.get(path.suffix.lower(), 0)
-    try:
-        header = _read_edf_header(path) if width else None
-        if header is None or header.kind not in (b"EDF+D", b"BDF+D"):
-            return []
-        marks = next(i for i, label in enumerate(header.labels) if b"Annotations" in label)
-        first = header.n_bytes + width * sum(header.samples[:marks])
-        onsets = []
-        with path.open("rb") as file:
-            for record in range(header.n_records):
-                file.seek(first + record * width * sum(header.samples))
-                text = file.read(width * header.samples[marks])
-                # "+12.5" and the byte 20: when this record began
-                onsets.append(float(text.split(b"\x14", 1)[0].split(b"\x15")[0]))
-    except (OSError, ValueError, StopIteration):
-        return []  # damaged
-    late = np.abs(np.diff(onsets) - header.seconds) > _LEAST_PAUSE
-    return [(i + 1) * header.seconds for i in np.flatnonzero(late)]
+    return seconds[(seconds > LEAST_PAUSE) & (seconds < length - LEAST_PAUSE)]
 
 
 def prepare_raw(
@@ -624,14 +394,13 @@ def _resolve_bads(bads: list[str], plan: ChannelPlan, source: str) -> list[str]:
         if bad in plan.dropped:
             continue
         name = plan.renamed.get(bad) or (bad if bad in new_names else standard_name(bad))
-        if name not in new_names:
-            if standard_name(bad) in {standard_name(dropped) for dropped in plan.dropped} - {None}:
-                continue
+        if name in new_names:
+            resolved[str(name)] = None
+        elif name is None or name not in map(standard_name, plan.dropped):
             raise InputError(
                 f"{source}: the bad channel {bad!r} is not in the recording. "
                 f"It has {', '.join(plan.renamed)}."
             )
-        resolved[str(name)] = None
     return list(resolved)
 
 
@@ -644,11 +413,7 @@ def channel_plan(raw: mne.io.BaseRaw) -> ChannelPlan:
 
 
 def check_spelling(recordings: Sequence[Recording], where: str = "") -> None:
-    """Refuse subjects, labels and the like whose names only look different.
-
-    ``mdd`` beside ``MDD`` would be a third class, and ``s1`` beside ``s01`` one subject on both
-    sides of a fold. ``where`` begins the message.
-    """
+    """Refuse names that only look different: ``s1`` and ``s01`` may be on both sides of a fold."""
     for what in ("subject", "label", "session", "condition", "site"):
         first: dict[str, str] = {}
         for recording in recordings:
@@ -669,12 +434,8 @@ def find_duplicates(recordings: Iterable[Recording]) -> list[list[Recording]]:
     Only files of the same size are read. Parts cut from one file (``Recording.variant``) are
     different recordings.
     """
-
-    def size(path: Path) -> int:
-        return path.stat().st_size
-
     groups = [[recording for recording in recordings if recording.files]]
-    for look in (size, cache(hash_file)):
+    for look in (lambda path: path.stat().st_size, cache(hash_file)):
         finer: dict[Hashable, list[Recording]] = defaultdict(list)
         for number, group in enumerate(groups):
             for recording in group:
@@ -688,10 +449,12 @@ def _signal_files(recording: Recording) -> tuple[Path, ...]:
     """Pick the files with the signal; all of them, where header and signal are one."""
     first, *partners = recording.files
     if first.suffix.lower() in (".vhdr", ".ahdr", ".set"):
-        signal = tuple(path for path in partners if path.suffix.lower() in _SIGNAL_ENDINGS)
+        # The header names the file with the signal, so it changes when both are renamed.
+        signal = tuple(path for path in partners if path.suffix.lower() in (".eeg", ".fdt"))
         if signal:
             return signal
-    return tuple(path for path in recording.files if path.suffix.lower() not in _SIDECAR_ENDINGS)
+    beside = (".tsv", ".json", ".npz")
+    return tuple(path for path in recording.files if path.suffix.lower() not in beside)
 
 
 def check_duplicates(recordings: Sequence[Recording]) -> list[Recording]:

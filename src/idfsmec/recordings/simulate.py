@@ -1,8 +1,7 @@
 """Simulate resting EEG of two groups with a known difference, artefacts and detached electrodes.
 
-A subject's signal is drawn as a spectrum, band by band (1/f background and rhythms), to which
-eyes, muscle, sensor and line noise are added; detached electrodes and the amplifier come last.
-Voltages are in microvolt until the Raw is made.
+A subject's spectrum is drawn band by band; eyes, muscle, noise, detached electrodes and the
+amplifier are added. Voltages are in microvolt until the Raw is made.
 """
 
 from __future__ import annotations
@@ -187,9 +186,10 @@ def simulate_cohort(
     """
     scalp = _make_scalp(n_channels)
     n_sensors = len(scalp.ch_names)
+    confound = confound or {}
     _check_arguments(n_subjects, sfreq, duration, detached, detachment_kinds)
-    _check_confound(confound or {}, sfreq, n_sensors)
-    other = {**_USUAL, **(confound or {})}
+    _check_confound(confound, sfreq, n_sensors)
+    other = {**_USUAL, **confound}
     root = int(as_generator(random_state).integers(2**63))
     effects = _plant_effects(scalp, effect_size)
     shift = np.zeros((len(BANDS), n_sensors))
@@ -330,18 +330,12 @@ class _Scalp:
     def near(self, site: str) -> Array:
         """Find the electrodes that carry an effect; none if the cap does not reach it."""
         angles = self.angles_to(site)[:, 0]
-        inside = np.flatnonzero(angles <= _FOCUS_RADIUS)
-        nearest = int(np.argmin(angles))
-        if not len(inside) and angles[nearest] <= _FOCUS_REACH:
-            return np.array([nearest])
-        return inside
+        nearest = min(angles.min(), _FOCUS_REACH)
+        return np.flatnonzero(angles <= max(_FOCUS_RADIUS, nearest))
 
     def mixing(self, shared: float, reach: float) -> Array:
-        """Return the root of a correlation matrix that falls with distance from 1 to ``shared``.
-
-        The correlation is ``shared + (1 - shared) exp(-(d / reach)^1.5)`` with ``d`` the distance
-        through the unit sphere: positive definite, as the exponent is below 2.
-        """
+        """Return the root of a correlation that falls with distance from 1 to ``shared``."""
+        # Positive definite, as the exponent is below 2.
         chords = np.linalg.norm(self.positions[:, None] - self.positions[None], axis=-1)
         correlation = shared + (1 - shared) * np.exp(-((chords / reach) ** 1.5))
         root = np.linalg.cholesky(correlation + 1e-9 * np.eye(len(correlation)))
@@ -384,11 +378,10 @@ def _draw_brain(
 def _draw_spectra(
     rng: Rng, scalp: _Scalp, shift: Array, frequencies: Array
 ) -> tuple[Array, Array]:
-    """Draw what makes one subject's EEG its own: densities of background and alpha.
+    """Draw one subject's one-sided densities of background and alpha, in uV^2/Hz.
 
-    They are one-sided, in uV^2/Hz, of shape (n_channels, n_frequencies). The power of each band
-    is brought to exactly the average subject's times ``exp(deviation)``, so what groups differ
-    by is known and not left to the draw.
+    The power of each band is exactly the average subject's times ``exp(deviation)``, so that what
+    groups differ by is known and not left to the draw.
     """
     order = np.arange(len(BANDS))
     over_bands = np.linalg.cholesky(_BANDS_ALIKE ** np.abs(order[:, None] - order))
@@ -533,10 +526,7 @@ def _line(rng: Rng, n_times: int, sfreq: float) -> Array:
 def _draw_detachments(
     rng: Rng, n_channels: int, duration: float, rate: float, kinds: Sequence[str]
 ) -> tuple[tuple[int, str, float], ...]:
-    """Draw (channel, kind, onset) of electrodes that lose contact, never all of them.
-
-    Half of them are off from the start, half come off in the middle three fifths.
-    """
+    """Draw (channel, kind, onset) of electrodes that lose contact, never all of them."""
     chosen = np.flatnonzero(rng.uniform(size=n_channels) < rate)
     if len(chosen) == n_channels:
         chosen = np.delete(chosen, rng.integers(n_channels))

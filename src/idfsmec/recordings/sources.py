@@ -1,8 +1,4 @@
-"""Find recordings by what a user names: a manifest, a BIDS tree, or a data set.
-
-A manifest has one CSV line per recording; a BIDS tree has recordings where BIDS puts them and
-labels in ``participants.tsv``. Errors name the file, the line and the column.
-"""
+"""Find recordings by what a user names: a manifest, a BIDS tree, or a data set."""
 
 from __future__ import annotations
 
@@ -153,8 +149,6 @@ def _of_conditions(
     recordings: list[Recording], wanted: Sequence[str], name: str
 ) -> list[Recording]:
     """Keep the recordings of some conditions, and the epochs of those that no recording has."""
-    if not wanted:
-        return recordings
     # A condition is found as a whole, and by the parts that BIDS has.
     spellings = []
     for condition in (recording.condition or "" for recording in recordings):
@@ -167,15 +161,14 @@ def _of_conditions(
         for recording, names in zip(recordings, spellings, strict=True)
         if not of_files or of_files & names
     ]
-    for condition in of_epochs:
-        if not any(holds_epochs(Path(recording.source)) for recording in kept):
-            there = dict.fromkeys(rec.condition for rec in recordings if rec.condition)
-            raise ArgumentError(
-                f"condition={condition!r}: {name} has {', '.join(there) or 'no conditions'}.",
-                argument="condition",
-            )
     if not of_epochs:
         return kept
+    if not any(holds_epochs(Path(recording.source)) for recording in kept):
+        there = dict.fromkeys(rec.condition for rec in recordings if rec.condition)
+        raise ArgumentError(
+            f"condition={of_epochs[0]!r}: {name} has {', '.join(there) or 'no conditions'}.",
+            argument="condition",
+        )
     return [
         replace(
             recording,
@@ -498,18 +491,17 @@ def _read_participants(path: Path) -> dict[str, dict[str, str]]:
 
 
 def _label_column(table: Path, columns: list[str], label: str | None) -> str:
-    if label is not None:
-        if label not in columns:
-            raise InputError(f"{table}: no column {label!r}; there are {', '.join(columns)}.")
-        return label
-    for column in LABEL_COLUMNS:
-        for name in columns:
-            if name.casefold() == column:
-                return name
-    raise InputError(
-        f"{table}: which column holds the labels? There are {', '.join(columns)}: name one "
-        "with label=..., and with rule=... how to make labels of it."
-    )
+    if label is None:
+        folded = {name.casefold(): name for name in reversed(columns)}
+        label = next((folded[name] for name in LABEL_COLUMNS if name in folded), None)
+    if label is None:
+        raise InputError(
+            f"{table}: which column holds the labels? There are {', '.join(columns)}: name one "
+            "with label=..., and with rule=... how to make labels of it."
+        )
+    if label not in columns:
+        raise InputError(f"{table}: no column {label!r}; there are {', '.join(columns)}.")
+    return label
 
 
 def _apply_rule(

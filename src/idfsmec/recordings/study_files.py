@@ -15,17 +15,14 @@ from idfsmec.table.columns import fold
 
 
 def find_files(root: Path, *names: re.Pattern[str]) -> list[tuple[Path, re.Match[str]]]:
-    """Find the files in and below a folder whose names match, in order of their paths.
-
-    A link to a file that was never fetched, as DataLad leaves it, is no file.
-    """
+    """Find the files in and below a folder whose names match, in order of their paths."""
     if not root.is_dir():
         raise InputError(f"{root}: there is no such folder.")
     return [
         (path, match)
         for path in sorted(root.rglob("*"))
         if (match := next(filter(None, (name.fullmatch(path.name) for name in names)), None))
-        and path.is_file()
+        and path.is_file()  # a link to a file that was never fetched, as of DataLad, is none
     ]
 
 
@@ -39,9 +36,8 @@ def check_choice(option: str, value: str | None, choices: Collection[str]) -> No
 
 def warn_of_left_out(where: Path, reasons: Mapping[str, Collection[str]]) -> None:
     """Count and name the subjects that are left out, by reason."""
-    counts = []
-    for reason, subjects in reasons.items():
-        counts += [f"{len(subjects)} {reason} ({listing(sorted(subjects))})"] if subjects else []
+    known = {reason: sorted(subjects) for reason, subjects in reasons.items() if subjects}
+    counts = [f"{len(names)} {reason} ({listing(names)})" for reason, names in known.items()]
     if counts:
         warnings.warn(f"{where}: participants left out: {'; '.join(counts)}.", stacklevel=3)
 
@@ -65,10 +61,7 @@ def read_text(path: Path) -> str:
 
 
 def read_cells(path: Path, separators: str, hint: str = "") -> Iterator[tuple[str, list[str]]]:
-    """Yield where each line of a text table is, and its cells, as many in each; header first.
-
-    The separator is the one that is most frequent in the header.
-    """
+    """Yield where each line of a text table is, and its cells, as many in each; header first."""
     text = read_text(path)
     separator = max(separators, key=text.partition("\n")[0].count)
     reader = csv.reader(io.StringIO(text), delimiter=separator)
@@ -97,10 +90,7 @@ def read_tsv(path: Path, needed: Collection[str] = ()) -> list[dict[str, str]]:
 
 
 def read_sheet(path: Path, needed: Collection[str], sheet: str | int = 0) -> list[dict[str, str]]:
-    """Read a sheet of an Excel file: one mapping from folded column to cell per line.
-
-    Full-width signs of names, as in ``education（years）``, become plain ones.
-    """
+    """Read a sheet of an Excel file: one mapping from folded column to cell per line."""
     import pandas as pd
 
     check_readable(path)

@@ -129,27 +129,24 @@ def clean_columns(columns: list[Any]) -> list[str]:
     if not columns:
         raise InputError("The table has no feature columns.")
     clean: dict[str, str] = {}
-    channels: dict[str, None] = {}
     for column in columns:
         if not isinstance(column, str):
             raise InputError(f"Column name {column!r} is not text.")
         channel, feature = (part.strip() for part in split_column(column))
-        channels[channel] = None
         name = join_column(channel, feature)
         split_column(name)
         if name in clean:
             also = "" if clean[name] == column else f", as {clean[name]!r} and as {column!r}"
             raise InputError(f"Column {name!r} occurs more than once{also}: rename or drop one.")
         clean[name] = column
-    refuse_alike(list(channels), "channel")
+    refuse_alike([split_column(name)[0] for name in clean], "channel")
     return list(clean)
 
 
 def part_header(columns: Sequence[Any]) -> tuple[list[str], list[str]]:
     """Separate columns about rows from features in the header of a file.
 
-    A column about rows has a known name, or no ``__`` and a place before the first feature;
-    behind it, a name without ``__`` is a feature misspelt.
+    A column about rows has a known name, or no ``__`` and a place before the first feature.
     """
     for name in (*GROUPS, SITE):
         if columns.count(name) != 1 and (name in GROUPS or name in columns):

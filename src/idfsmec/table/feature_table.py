@@ -39,7 +39,6 @@ from idfsmec.table.columns import (
 )
 from idfsmec.table.files import read_table, write_table
 
-NOT_RECORDED = "not in the recording"
 CHANNEL, REASON = "channel", "reason"
 REASON_COLUMNS = [RECORDING, EPOCH, CHANNEL, REASON]
 _LIST = "recordings"  # in ``info``: one mapping for each
@@ -118,7 +117,7 @@ class FeatureTable:
             "X": X,
             "y": clean_groups(self.y, LABEL, index),
             "subjects": subjects,
-            "info": clean_info(self.info),
+            "info": clean_info(dict(self.info)),
             "sites": None if self.sites is None else clean_groups(self.sites, SITE, index),
             "rows": clean_rows(self.rows, index),
         }.items():
@@ -323,12 +322,32 @@ class FeatureTable:
         a              0.1        NaN
         b              NaN        0.3
         """
-        tables = list(tables)
+        tables = _with_distinct_recordings(tables)
         if not tables:
             raise InputError("There are no tables to put together.")
-        table = cls._from_frame(*_join_tables(tables))
-        warn_of_two_sites(table.subjects, table.sites)
-        return table
+        frames = [table.to_frame() for table in tables]
+        with_sites = sum(SITE in frame for frame in frames)
+        if 0 < with_sites < len(frames):
+            raise InputError(
+                "Some tables have sites and others do not: give sites to all of them, or to none."
+            )
+        for what in (SUBJECT, LABEL, SITE)[: 3 if with_sites else 2]:
+            kinds = sorted({str(frame[what].dtype) for frame in frames})
+            if len(kinds) > 1:
+                raise InputError(
+                    f"The tables have {what}s of different types ({', '.join(kinds)}): convert "
+                    "them to one first."
+                )
+        frame = pd.concat(frames, ignore_index=True, sort=False)
+        # Columns a later table adds to a channel go beside the others of that channel.
+        features = feature_columns(frame)
+        channels = list(dict.fromkeys(split_column(column)[0] for column in features))
+        features.sort(key=lambda column: channels.index(split_column(column)[0]))
+        frame = frame[[*frame.columns.drop(features), *features]]
+        info = _merge_info([table.info for table in tables], frame)
+        joined = cls._from_frame(frame, info, _stack_reasons(tables, channels))
+        warn_of_two_sites(joined.subjects, joined.sites)
+        return joined
 
 
 def _known_names(names: Iterable[Any], known: Iterable[Any], what: str) -> list[Any]:
@@ -347,40 +366,8 @@ def _known_names(names: Iterable[Any], known: Iterable[Any], what: str) -> list[
 # --- tables below one another ---------------------------------------------------------------
 
 
-def _join_tables(
-    tables: Iterable[FeatureTable],
-) -> tuple[pd.DataFrame, dict[str, Any], pd.DataFrame | None]:
-    """Return columns, info and reasons of tables put below one another."""
-    tables = _with_distinct_recordings(tables)
-    frames = [table.to_frame() for table in tables]
-    with_sites = sum(SITE in frame for frame in frames)
-    if 0 < with_sites < len(frames):
-        raise InputError(
-            "Some tables have sites and others do not: give sites to all of them, or to none."
-        )
-    for what in (SUBJECT, LABEL, SITE)[: 3 if with_sites else 2]:
-        kinds = sorted({str(frame[what].dtype) for frame in frames})
-        if len(kinds) > 1:
-            raise InputError(
-                f"The tables have {what}s of different types ({', '.join(kinds)}): convert them "
-                "to one first."
-            )
-    frame = pd.concat(frames, ignore_index=True, sort=False)
-    # Columns a later table adds to a channel go beside the others of that channel.
-    features = feature_columns(frame)
-    channels = list(dict.fromkeys(split_column(column)[0] for column in features))
-    features.sort(key=lambda column: channels.index(split_column(column)[0]))
-    frame = frame[[*frame.columns.drop(features), *features]]
-    known = any(table.reasons is not None for table in tables)
-    reasons = _stack_reasons(tables, channels) if known else None
-    return frame, _merge_info([table.info for table in tables], frame), reasons
-
-
 def _recordings_left(info: Mapping[str, Any], about: pd.DataFrame) -> dict[str, Any]:
-    """Keep, of the recordings that ``info`` lists, those that have samples, and count these.
-
-    ``about`` has the columns about rows of a table.
-    """
+    """Keep, of the recordings that ``info`` lists, those that have samples, and count these."""
     listed = _listed(info)
     if listed is None:
         return dict(info)
@@ -446,8 +433,10 @@ def _rename_recordings(table: FeatureTable, names: dict[str, str]) -> FeatureTab
     return replace(table, info=info, rows=rows, reasons=reasons)
 
 
-def _stack_reasons(tables: list[FeatureTable], channels: list[str]) -> pd.DataFrame:
+def _stack_reasons(tables: list[FeatureTable], channels: list[str]) -> pd.DataFrame | None:
     """Put reasons below one another, and say of the channels that a table lacks that it does."""
+    if all(table.reasons is None for table in tables):
+        return None
     stacked = []
     for table in tables:
         if table.reasons is not None:
@@ -496,18 +485,16 @@ def clean_features(X: pd.DataFrame) -> pd.DataFrame:
         values = np.array(X, order="C")
     else:
         values = np.column_stack([_as_numbers(X[name]) for name in X])
-    clean = pd.DataFrame(values, copy=False)
-    clean.columns = pd.Index(columns)
     too_large = (values > 1e300) | (values < -1e300)  # sums would not be finite
     if too_large.any():
         row, position = np.argwhere(too_large)[0]
-        value = clean.to_numpy()[row, position]
+        value = values[row, position]
         what = "infinity" if np.isinf(value) else f"{value:g}"
         raise InputError(
             f"Column {columns[position]!r} holds {what} in {_name_row(X.index, int(row))}: "
             "repair the value, or leave it empty if the channel is missing there."
         )
-    return clean
+    return pd.DataFrame(values, columns=pd.Index(columns), copy=False)
 
 
 def _as_numbers(column: pd.Series) -> np.ndarray:
@@ -534,12 +521,7 @@ def _name_row(index: pd.Index, position: int) -> str:
 
 
 def clean_groups(values: Any, what: str, index: pd.Index) -> pd.Series:
-    """Check labels, subjects or sites and return them as text, int64, bool or float64.
-
-    Blanks around text are stripped; names that only look different are refused. A Series must
-    have the index of X, since two orders of rows cannot be told apart; beside an X that is indexed
-    by subjects it may also be numbered 0 ... n_samples - 1.
-    """
+    """Check labels, subjects or sites and return them as text, int64, bool or float64."""
     series = values if isinstance(values, pd.Series) else pd.Series(list(values))
     if len(series) != len(index):
         raise InputError(f"There are {len(series)} {what}s for {len(index)} rows of features.")
@@ -578,6 +560,7 @@ def clean_groups(values: Any, what: str, index: pd.Index) -> pd.Series:
 
 def _check_index(index: pd.Index, of_features: pd.Index, what: str) -> None:
     """Refuse what stands in another order than X, or might."""
+    # Beside an X that is indexed by subjects it may also be numbered 0 ... n_samples - 1.
     numbered = of_features.name == SUBJECT and index.equals(pd.RangeIndex(len(of_features)))
     if not (numbered or index.equals(of_features)):
         raise InputError(
@@ -613,15 +596,8 @@ def warn_of_two_sites(subjects: pd.Series, sites: pd.Series | None, stacklevel: 
     )
 
 
-def clean_info(info: Mapping[str, Any], where: str = "info") -> dict[str, Any]:
-    """Copy ``info`` down to what JSON holds, so that every file gives it back unchanged."""
-    for key in info:
-        if not isinstance(key, str):
-            raise InputError(f"{where}: key {key!r} is not text.")
-    return {key: _clean_value(value, f"{where}[{key!r}]") for key, value in info.items()}
-
-
-def _clean_value(value: Any, where: str) -> Any:
+def clean_info(value: Any, where: str = "info") -> Any:
+    """Copy ``info`` or a part of it as JSON holds it, so that every file gives it back."""
     if isinstance(value, np.generic):
         value = float(value) if isinstance(value, np.floating) else value.item()
     if value is None or isinstance(value, bool | int | float):
@@ -629,9 +605,12 @@ def _clean_value(value: Any, where: str) -> Any:
     if isinstance(value, str | PurePath):
         return str(value)
     if isinstance(value, Mapping):
-        return clean_info(value, where)
+        for key in value:
+            if not isinstance(key, str):
+                raise InputError(f"{where}: key {key!r} is not text.")
+        return {key: clean_info(item, f"{where}[{key!r}]") for key, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray | pd.Index | pd.Series):
-        return [_clean_value(item, where) for item in value]
+        return [clean_info(item, where) for item in value]
     raise InputError(
         f"{where} holds a {type(value).__name__}, which cannot be written to a file: "
         "use text, numbers, true/false, lists and mappings of these."
@@ -644,10 +623,9 @@ def same_info(info: Any, other: Any) -> bool:
 
 
 def clean_rows(rows: Any, index: pd.Index) -> pd.DataFrame | None:
-    """Check what is known about rows and bring it to dtypes that survive any file.
+    """Check what is known about rows, known columns first, in dtypes that survive any file.
 
-    Text (where a blank cell means that it is not known), int64, float64 or bool; float64 where
-    nothing is known at all. Known columns come first.
+    Text (blank where it is not known), int64, float64 (also where nothing is known) or bool.
     """
     if rows is None:
         return None
@@ -721,24 +699,3 @@ def clean_reasons(
     kept &= clean[CHANNEL].isin(list(channels)).to_numpy()
     clean = clean[kept].drop_duplicates(ignore_index=True)
     return clean if len(clean) else None
-
-
-def cells_to_reasons(
-    recording: str,
-    cells: dict[str, dict[str, list[int]]],
-    absent: Iterable[str],
-    epochs: Iterable[int],
-) -> pd.DataFrame:
-    """List why channels are missing in one recording.
-
-    ``cells`` is reason to channel to epochs; the recording lacks the channels ``absent``, in all
-    its ``epochs``.
-    """
-    epochs = list(epochs)
-    lines = [
-        (recording, epoch, channel, reason)
-        for reason, of_channel in [*cells.items(), (NOT_RECORDED, dict.fromkeys(absent, epochs))]
-        for channel, hits in of_channel.items()
-        for epoch in hits
-    ]
-    return pd.DataFrame(lines, columns=REASON_COLUMNS)

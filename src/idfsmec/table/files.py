@@ -101,10 +101,7 @@ def write_table(path: Path, table: FeatureTable) -> None:
 
 
 def read_table(path: Path) -> tuple[pd.DataFrame, dict[str, Any], pd.DataFrame | None]:
-    """Read the columns of a table, its ``info`` and the reasons why channels are missing.
-
-    The file was written by :func:`write_table`, or made by hand.
-    """
+    """Read the columns of a table, its ``info`` and the reasons why channels are missing."""
     check_readable(path)
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
@@ -269,8 +266,7 @@ def _parse(
 ) -> pd.DataFrame:
     """Parse a CSV file strictly: a line with too few or too many cells is refused.
 
-    In a table made by hand a bare ``NA`` among subjects and labels is a missing value; in one of
-    ours it is a name.
+    A bare ``NA`` among subjects and labels is missing in a table made by hand, a name in ours.
     """
 
     def parse(feature_type: pa.DataType) -> pd.DataFrame:
@@ -307,8 +303,7 @@ def restore_column(text: pd.Series, kind: str | None) -> pd.Series:
     """Turn the text of a CSV column back into what the file beside it says it was.
 
     Without one, labels that are all plain integers are integers; subjects and sites stay text,
-    because the zeros in front of ``02010002`` are part of the name. What else is known about rows
-    becomes numbers where all of it is.
+    because the zeros in front of ``02010002`` are part of the name.
     """
     is_group = text.name in (*GROUPS, SITE)
     if is_group:
@@ -333,10 +328,7 @@ def restore_column(text: pd.Series, kind: str | None) -> pd.Series:
 
 
 def infer_column(cells: Iterable[Any], name: str = "") -> pd.Series:
-    """Turn the text of a column about rows into integers or numbers, if all of it is one.
-
-    Numbers with zeros in front, such as ``02``, are names.
-    """
+    """Turn the text of a column about rows into numbers, if all of it is; ``02`` is a name."""
     absent = ("", "n/a", "na", "nan", "null", "none")
     text = pd.Series(
         [None if pd.isna(cell) or cell.strip().casefold() in absent else cell for cell in cells],

@@ -50,11 +50,6 @@ class ChannelPlan:
     dropped: dict[str, str] = field(default_factory=dict)
     montage: str | None = None
 
-    @property
-    def changed(self) -> dict[str, str]:
-        """Only those of ``renamed`` that got another name."""
-        return {old: new for old, new in self.renamed.items() if old != new}
-
 
 @cache
 def _standard_names() -> dict[str, str]:
@@ -82,14 +77,9 @@ def _site(name: str) -> str:
 def plan_channels(names: Iterable[str], types: Iterable[str] | None = None) -> ChannelPlan:
     """Decide which channels are EEG and what they are called.
 
-    Dropped are channels that are not of type EEG, those named after eyes, heart, muscles,
-    triggers and other sensors, and the ears and mastoids (``A1``, ``A2``, ``M1``, ``M2``,
-    ``A2-A1``), which serve as reference and so hold no signal of their own. ``A1`` and
-    ``A2`` stay where ``A3`` is there too: then they are sites of a BioSemi cap.
-
-    Where two channels claim one standard name, the one that is already written so gets it and
-    the others keep their own names; nothing is lost and nothing is there twice. A ``"misc"``
-    channel with a standard name counts as EEG.
+    Ears and mastoids (``A1``, ``M2``, ``A2-A1``) are dropped, which serve as reference and hold no
+    signal of their own; beside ``A3``, ``A1`` is a site of a BioSemi cap. Where two channels claim
+    one standard name, the one that is already written so gets it, the others keep their names.
     """
     names = list(names)
     types = ["eeg"] * len(names) if types is None else list(types)
@@ -135,19 +125,13 @@ def standard_montage(name: str) -> mne.channels.DigMontage:
     """Make one of MNE's built-in montages, by its old or its new name."""
     import mne  # takes a while to load
 
-    if not montage_exists(name):
+    current = _current_name(name)
+    if current not in mne.channels.get_builtin_montages():
         raise InputError(
             f"there is no montage named {name!r}; use one of mne.channels.get_builtin_montages(), "
             "such as 'standard_1005', 'biosemi64' or 'GSN-HydroCel-128'"
         )
-    return mne.channels.make_standard_montage(_current_name(name))
-
-
-def montage_exists(name: str) -> bool:
-    """Return whether MNE has a built-in montage of this old or new name."""
-    import mne
-
-    return _current_name(name) in mne.channels.get_builtin_montages()
+    return mne.channels.make_standard_montage(current)
 
 
 def _current_name(name: str) -> str:
@@ -169,11 +153,7 @@ _OTHER_MONTAGES = (
 
 
 def choose_montage(names: Iterable[str]) -> str | None:
-    """Name the built-in montage that places these channels, or None if none does.
-
-    The nets and caps that number their sensors are taken where nine in ten names and two in
-    three sensors fit; otherwise 10-05 is taken as soon as it knows one of the names.
-    """
+    """Name the built-in montage that places these channels, or None if none does."""
     wanted = set(names)
     fitting = []
     for montage in _OTHER_MONTAGES:
@@ -183,6 +163,7 @@ def choose_montage(names: Iterable[str]) -> str | None:
             fitting.append((common, -len(sensors), montage))
     if fitting:
         return max(fitting)[-1]  # most of the names, and of these the smallest
+    # 10-05 is taken as soon as it knows one of the names.
     standard = set(_standard_names().values()) - {*EARS_AND_MASTOIDS, *EXTRA_NAMES}
     return _current_name(_TEMPLATE) if wanted & standard else None
 
@@ -192,8 +173,7 @@ def channel_positions(
 ) -> np.ndarray:
     """Return the direction of each electrode from the middle of the head, by default of 10-05.
 
-    Unit vectors (right, front, up) of shape (n_channels, 3); NaN for a channel that the montage
-    does not have. Capital letters of names do not matter.
+    Unit vectors (right, front, up) of shape (n_channels, 3); NaN where the montage has none.
     """
     by_name = montage is None or isinstance(montage, str)
     cap: Any = standard_montage(montage or _TEMPLATE) if by_name else montage

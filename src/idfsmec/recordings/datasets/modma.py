@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from idfsmec.errors import ArgumentError, InputError
-from idfsmec.recordings._matlab import load_mat
+from idfsmec.recordings.file_checks import load_mat
 from idfsmec.recordings.recording import Recording, file_recording
 from idfsmec.recordings.study_files import details_of, find_files, read_sheet
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from idfsmec.errors import InputError
-from idfsmec.recordings._matlab import load_mat
+from idfsmec.recordings.file_checks import load_mat
 from idfsmec.recordings.recording import Recording, file_recording, read_with_mne
 from idfsmec.recordings.study_files import (
     check_choice,
@@ -41,7 +41,7 @@ CONDITIONS: dict[str, frozenset[float]] = {
     "eyes-open": frozenset({2, 4, 6, 12, 14, 16}),
     "eyes-closed": frozenset({1, 3, 5, 11, 13, 15}),
 }
-_LONGEST_PAUSE = 3.0
+_LONGEST_PAUSE = 3.0  # seconds between triggers of a block
 _TRIGGER_STEP = 0.5
 
 # Outcomes of the interview, of which the two releases write the number or the words.
@@ -200,11 +200,7 @@ def _parse_number(text: str) -> float:
 
 
 def _read(path: Path, condition: str | None) -> mne.io.BaseRaw:
-    """Read a recording of either release, whole or the spans of one condition, joined.
-
-    MNE marks the boundaries as ``BAD boundary`` and ``EDGE boundary``, so that filters do not
-    run over them and epochs across them can be dropped.
-    """
+    """Read a recording of either release, whole or the spans of one condition, joined."""
     import mne
 
     raw = read_with_mne(path) if path.suffix.lower() == ".set" else _read_struct(path)
@@ -229,11 +225,7 @@ def _read(path: Path, condition: str | None) -> mne.io.BaseRaw:
 def _condition_spans(
     marks: Iterable[tuple[float, str]], condition: str
 ) -> list[tuple[float, float]]:
-    """Find when a condition begins and ends, in seconds, from (onset, description).
-
-    A span goes on as long as triggers of its condition follow one another within three
-    seconds; a trigger of the other condition or a boundary ends it.
-    """
+    """Find when a condition begins and ends, in seconds, from (onset, description)."""
     wanted = CONDITIONS[condition]
     other = frozenset().union(*CONDITIONS.values()) - wanted
     spans: list[tuple[float, float]] = []
