@@ -367,6 +367,9 @@ def _on_dask(
             future = next(completed) if completed.has_ready() else None
             if future is None or client.status != "running":  # waiting would never end
                 raise distributed.comm.CommClosedError
+            if future.status == "lost":  # with its worker, after it was done: it is done again
+                completed.add(future)
+                continue
             _check_future(future, sorted(index + 1 for index in under_way.values()))
             del under_way[future]
             yield future.result()
@@ -392,12 +395,12 @@ def _check_workers(client: Any) -> None:
 
 
 def _check_future(future: Any, numbers: list[int]) -> None:
-    """Refuse a future that a cluster could not even begin, or has lost."""
+    """Refuse a future that a cluster could not even begin, or lost again and again."""
     error = future.exception() if future.status == "error" else None
     for cause in (error, getattr(error, "__cause__", None)):
         if isinstance(cause, (ImportError, AttributeError)):
             raise _cannot_load(cause) from None
-    if future.status in ("cancelled", "lost") or type(error).__name__ == "KilledWorker":
+    if future.status == "cancelled" or type(error).__name__ == "KilledWorker":
         raise WorkerError(
             "the Dask cluster lost a task repeatedly, one of the numbers "
             f"{', '.join(map(str, numbers))} ({error or future.status}); give workers more memory"
