@@ -34,15 +34,12 @@ from idfsmec._validation import (
     number,
     warn_without_groups,
 )
-from idfsmec.prediction.imputer import ChannelImputer, FactorModel
+from idfsmec.prediction.imputer import Array, ChannelImputer, FactorModel, Indices
 from idfsmec.selection.base import RankingSelector, check_samples
 from idfsmec.selection.idfsmec import ChannelEstimator, ChannelTable, Fits
 from idfsmec.solver.scaling import is_constant
 from idfsmec.table.columns import observed_channels
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 Folds = list[tuple[Indices, Indices]]
 
 # Shares of the variance that the factors are given beside the features.
@@ -336,7 +333,12 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
 
     def _fit_table(self, table: ChannelTable, subjects: Indices) -> None:
         codes, n_classes = table.target, table.n_classes
-        folds = self._inner_folds(table.X, codes, subjects)
+        folds: Folds = []
+        sizes = (np.unique(subjects[codes == k]).size for k in range(n_classes))
+        if (n_folds := min(self.cv, *sizes)) > 1:
+            splits = StratifiedGroupKFold(n_folds).split(table.X, codes, subjects)
+            # Subjects who have samples of several classes may take all of one class with them.
+            folds = [fold for fold in splits if np.unique(codes[fold[0]]).size == n_classes]
         # A subject with samples of two classes counts as two subjects.
         pairs, subjects = np.unique(subjects * n_classes + codes, return_inverse=True)
         class_of = pairs % n_classes
@@ -351,15 +353,6 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         learned = self._learn(table, folds, subjects, targets, weights, subject_weights)
         self._coef *= self._calibrate(table.X, learned, subjects, class_of, subject_weights)
         self.coef_ = self._coef.T / self._factors.scaling.unit
-
-    def _inner_folds(self, X: Array, codes: Indices, subjects: Indices) -> Folds:
-        classes = range(self.classes_.size)
-        n_folds = min(self.cv, *(np.unique(subjects[codes == k]).size for k in classes))
-        if n_folds < 2:
-            return []
-        folds = StratifiedGroupKFold(n_folds).split(X, codes, subjects)
-        # Subjects who have samples of several classes may take all of one class with them.
-        return [fold for fold in folds if np.unique(codes[fold[0]]).size == len(classes)]
 
     def _calibrate(
         self,
