@@ -27,13 +27,7 @@ from idfsmec.evaluation.protocol import Protocol, most_splits, protocol_from, sp
 from idfsmec.evaluation.results import RANKING, RESAMPLING, Results, picked_setting, write_files
 from idfsmec.evaluation.statistics import chance_bands
 from idfsmec.evaluation.store import Store, StoredTable, TaskResult
-from idfsmec.evaluation.tasks import (
-    Task,
-    compute_whole,
-    make_task,
-    plan_folds,
-    run_task,
-)
+from idfsmec.evaluation.tasks import Task, compute_whole, make_task, plan_folds, run_task
 from idfsmec.missing import missingness_association, simulate_missing
 from idfsmec.prediction.harmonizer import learn_sites
 from idfsmec.prediction.methods import (
@@ -315,10 +309,7 @@ def plan_rankings(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> list[Task]:
-    """Plan a method on each whole table, or on so many random halves of its subjects.
-
-    It has the setting that tuning picked most often.
-    """
+    """Plan a method, with the setting picked most often, on whole tables or halves of subjects."""
     scores, resolved, described = Results.of(store).scores, method.resolve(), method.describe()
     _keep_methods(store, [method])
     tasks = []
@@ -372,10 +363,7 @@ def do_tasks(
     *,
     keep: bool = False,
 ) -> None:
-    """Plan tasks, do those that the store does not have, once each, and write them down.
-
-    With ``keep``, tasks of other tables stay in the plan.
-    """
+    """Do the tasks that the store does not have; with ``keep`` those of other tables stay."""
     store.set_plan(experiment, tasks, keep=keep)
     done = store.done_keys()
     todo = {task.key: task for task in tasks if task.key not in done}

@@ -29,12 +29,10 @@ from idfsmec._version import __version__
 from idfsmec.errors import InputError
 from idfsmec.evaluation.protocol import Protocol, make_inner_folds, split_table
 from idfsmec.evaluation.store import TaskResult
-from idfsmec.metrics import METRICS, mean_decisions, score_decisions
+from idfsmec.metrics import METRICS, Codes, Floats, mean_decisions, score_decisions
 from idfsmec.missing import simulate_missing_mask
 from idfsmec.prediction.methods import Method
 from idfsmec.prediction.pipeline import (
-    Codes,
-    Floats,
     FoldSamples,
     MethodPipeline,
     Preparation,
@@ -55,10 +53,7 @@ UNFIT = (ValueError, ArithmeticError)
 
 @dataclass(frozen=True)
 class Task:
-    """One piece of work on one table, kept under its key and done once.
-
-    ``metric`` is the score of its rows that is shown while it runs, if it has rows.
-    """
+    """One piece of work on one table, kept under its key and done once."""
 
     key: str
     table: str
@@ -66,7 +61,7 @@ class Task:
     method: Method
     coordinates: dict[str, Any]
     compute: Callable[[TableArrays], TaskResult] = field(repr=False)
-    metric: str = ""
+    metric: str = ""  # the score of its rows, if it has any, that is shown while it runs
 
 
 def make_task(
@@ -85,12 +80,9 @@ def make_task(
 
 
 def run_task(task: Task, tables: Mapping[str, TableArrays]) -> TaskResult:
-    """Do a task; an error becomes part of the result.
-
-    BLAS and OpenMP have one thread here: workers do not fight for cores, and no last digit
-    depends on how many there are.
-    """
+    """Do a task; an error becomes part of the result."""
     try:
+        # Workers do not fight for cores, and no last digit depends on how many there are.
         with threadpool_limits(1), collect_warnings() as caught:
             result = task.compute(tables[task.table])
     except Exception:
@@ -247,7 +239,7 @@ def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int)
         wanted = [(ranked[setting, k][0], k, C) for setting, k, C, _ in candidates]
         scored = [dict.fromkeys(METRICS, math.nan)]
         if protocol.tuning != "time":
-            scored = pipeline.score(fold, wanted)
+            scored = pipeline.scorer(fold).score_all(wanted)
         picked = [asked for asked, row in zip(wanted, candidates, strict=True) if row.chosen]
         if picked and fold.train.n_classes == 2:
             slope = pipeline.classifier.log_odds_slope
@@ -308,13 +300,11 @@ def _candidates(pipeline: MethodPipeline, fold: FoldSamples, tuning: str) -> lis
 def _rank_candidates(
     pipeline: MethodPipeline, fold: FoldSamples, candidates: list[_Candidate], at_once: bool
 ) -> dict[tuple[int, int], tuple[Codes, float]]:
-    """Rank the training fold for each setting and k, and measure the seconds of a selection.
-
-    All settings of a grid are ranked at once: selectors share work between them.
-    """
+    """Rank the training fold for each setting and k, and measure the seconds of a selection."""
     fold.prepare(pipeline.selector_imputer)  # before the selection is timed
     settings = list(dict.fromkeys(candidate.setting for candidate in candidates))
     ranked = {}
+    # Selectors share work between settings that are ranked at once.
     for group in [settings] if at_once else [[setting] for setting in settings]:
         ks = list(dict.fromkeys(c.k for c in candidates if c.setting in group))
         began = time.perf_counter()
@@ -339,10 +329,7 @@ def compute_whole(
     seed: int,
     n_jobs: int,
 ) -> TaskResult:
-    """Rank a table, or random halves of its subjects; where they cannot be, give the reason.
-
-    Halves may be shared by processes (``n_jobs``), which changes nothing about the result.
-    """
+    """Rank a table, or random halves of its subjects; where they cannot be, give the reason."""
     (table,) = harmonize_samples(harmonize, table)
     if not n_resamples:
         return TaskResult(found=rank_whole(method, setting, table))
@@ -383,10 +370,7 @@ def compute_whole(
 
 
 def rank_whole(method: Method, setting: Mapping[str, Any], table: TableArrays) -> dict[str, Any]:
-    """Rank a whole table: lists over its columns, and the objective's ``history``.
-
-    Where the table cannot be ranked there is the ``reason`` alone.
-    """
+    """Rank a table: lists over columns and the objective's ``history``, or the ``reason``."""
     selector: Any = method.build(channels=table.channel_of, random_state=0, **setting)
     X = table.X
     if not method.takes_missing:
