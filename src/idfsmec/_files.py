@@ -121,10 +121,7 @@ def refuse_oversized(what: str, n_values: int) -> None:
 
 
 def check_writable(*paths: Path) -> None:
-    """Refuse, before any work is done, what could not be written when it is done.
-
-    Tries it with an empty file in the folder, or in the nearest one above that is there.
-    """
+    """Refuse, before any work is done, what could not be written when it is done."""
     for path in paths:
         _check_name(path)
         if not path.name:
@@ -163,10 +160,7 @@ def is_of_the_disk(error: BaseException) -> bool:
 
 
 def take_lock(path: Path, busy: str) -> sqlite3.Connection:
-    """Hold an exclusive lock until the connection is closed or the process ends, however it ends.
-
-    If another process holds it, the error says ``busy``.
-    """
+    """Hold a lock until the connection is closed or the process ends, or fail with ``busy``."""
     with naming_disk(path):
         try:
             return _lock(path)
@@ -213,8 +207,7 @@ def locked(path: Path, busy: str) -> Iterator[None]:
 def neutralise(frame: pd.DataFrame) -> pd.DataFrame:
     """Put an apostrophe before text cells and column names that would run as formulas.
 
-    Names of channels and subjects come from files that others wrote. Numbers stay as
-    they are; so does text that begins with anything else.
+    Names of channels and subjects come from files that others wrote.
     """
     import pandas as pd
 
