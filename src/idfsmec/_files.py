@@ -161,12 +161,8 @@ def is_of_the_disk(error: BaseException) -> bool:
 
 def take_lock(path: Path, busy: str) -> sqlite3.Connection:
     """Hold a lock until the connection is closed or the process ends, or fail with ``busy``."""
-    with naming_disk(path):
-        try:
-            return _lock(path)
-        except sqlite3.OperationalError as error:
-            if is_of_the_disk(error):
-                raise
+    with suppress(sqlite3.OperationalError), naming_disk(path):  # of the disk they are OSErrors
+        return _lock(path)
     trial = path.with_name(f".{uuid.uuid4().hex}.{path.name}")
     try:
         _lock(trial).close()

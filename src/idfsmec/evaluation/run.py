@@ -42,7 +42,7 @@ from idfsmec.prediction.methods import (
     with_parts,
 )
 from idfsmec.prediction.pipeline import TableArrays
-from idfsmec.progress import Listener, Progress
+from idfsmec.progress import Listener, Steps
 from idfsmec.table import FeatureTable
 
 #: What a user gives: one table, or several by name.
@@ -380,23 +380,17 @@ def compute_tasks(
     progress: Listener | None,
     dask: Any = None,
 ) -> Iterator[tuple[Task, TaskResult]]:
-    """Do tasks: one missing rate after the other, and at each of them slow methods last.
-
-    Progress is reported when the caller asks for the next one.
-    """
+    """Do tasks: one missing rate after the other, and at each of them slow methods last."""
     todo = sorted(tasks, key=lambda task: (task.coordinates.get("rate", 0.0), task.method.slow))
     if not todo:
         return
-    report = progress or (lambda event: None)
-    report(Progress(experiment, 0, len(todo)))
-    here = n_jobs == 1 and dask is None
+    steps, here = Steps(experiment, len(todo), progress), n_jobs == 1 and dask is None
     batches = _batches(todo, 1 if here else _METHODS_AT_ONCE)
-    compute, n_done = partial(_run_batch, tables=arrays), 0
+    compute = partial(_run_batch, tables=arrays)
     for position, results in run_tasks(compute, batches, n_jobs=n_jobs, dask=dask):
         for task, result in zip(batches[position], results, strict=True):
             yield task, result
-            n_done += 1
-            report(Progress(experiment, n_done, len(todo), (task, result)))
+            steps.done(item=(task, result))  # after the caller has kept it
 
 
 def _run_batch(batch: Sequence[Task], tables: Mapping[str, TableArrays]) -> list[TaskResult]:

@@ -1,8 +1,7 @@
 """Tasks: pieces of work on one table, each with a key that hashes all that decides its result.
 
-An experiment is a list of tasks under one name. A task says where it lies in the experiment
-(``coordinates``, columns of the results) and what is computed (``compute``); :func:`plan_folds`
-lists those of methods on folds, :func:`compute_whole` is that of a method on a whole table.
+An experiment is a list of tasks under one name: methods on folds (:func:`plan_folds`), or a method
+on a whole table (:func:`compute_whole`).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from idfsmec._version import __version__
 from idfsmec.errors import InputError
 from idfsmec.evaluation.protocol import Protocol, make_inner_folds, split_table
 from idfsmec.evaluation.store import TaskResult
-from idfsmec.metrics import METRICS, Codes, Floats, mean_decisions, score_decisions
+from idfsmec.metrics import METRICS, Codes, mean_decisions, score_decisions
 from idfsmec.missing import simulate_missing_mask
 from idfsmec.prediction.methods import Method
 from idfsmec.prediction.pipeline import (
@@ -59,7 +58,7 @@ class Task:
     table: str
     digest: str
     method: Method
-    coordinates: dict[str, Any]
+    coordinates: dict[str, Any]  # where it lies in the experiment: columns of the results
     compute: Callable[[TableArrays], TaskResult] = field(repr=False)
     metric: str = ""  # the score of its rows, if it has any, that is shown while it runs
 
@@ -143,9 +142,10 @@ def plan_folds(
 def _compute_fold(
     table: TableArrays, *, method: Method, protocol: Protocol, n_channels: int, **where: Any
 ) -> TaskResult:
-    columns = None
-    if n_channels < len(table.channels):
-        table, columns = table.spread_channels(n_channels)
+    columns, last = None, len(table.channels) - 1
+    if n_channels <= last:  # evenly over the table
+        spread = [round(i * last / max(n_channels - 1, 1)) for i in range(n_channels)]
+        table, columns = table.take_channels(spread)
     fold = load_fold(table, protocol, **where)
     seed = derive_seed("method", where["seed"], where["fold"], method.name)
     result = score_fold(method, fold, protocol, seed)
@@ -246,7 +246,14 @@ def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int)
             decisions = pipeline.decide(fold, *picked[0])
     result, longest = TaskResult(), max(candidate.k for candidate in candidates)
     if decisions is not None and fold.train.n_classes == 2:
-        result.found["held_out"] = _held_out(softmax(slope * decisions, axis=1), fold)
+        # The probability of the second class for each subject held out, over its epochs.
+        values = softmax(slope * decisions, axis=1)
+        means, true = mean_decisions(values, fold.y_test, fold.subjects_test)
+        result.found["held_out"] = {
+            "subject": np.unique(fold.subjects_test).tolist(),
+            "true": true.tolist(),
+            "probability": means[:, 1].round(6).tolist(),
+        }
     for (setting, k, C, chosen), scores in zip(candidates, scored, strict=True):
         ranks, seconds = ranked[setting, k]
         params = {**method.settings[setting], **({"C": C} if math.isfinite(C) else {})}
@@ -268,16 +275,6 @@ def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int)
             }
         )
     return result
-
-
-def _held_out(probabilities: Floats, fold: FoldSamples) -> dict[str, list[Any]]:
-    """Return the probability of the second class for each subject held out, over its epochs."""
-    means, true = mean_decisions(probabilities, fold.y_test, fold.subjects_test)
-    return {
-        "subject": np.unique(fold.subjects_test).tolist(),
-        "true": true.tolist(),
-        "probability": means[:, 1].round(6).tolist(),
-    }
 
 
 def _candidates(pipeline: MethodPipeline, fold: FoldSamples, tuning: str) -> list[_Candidate]:

@@ -20,9 +20,6 @@ from idfsmec.selection.defaults import GAMMAS, LAMS
 Family = Literal["proposed", "filter", "wrapper", "embedded", "sanity", "ablation"]
 #: Families that are compared when no methods are named; an ablation is a method in pieces.
 COMPARED: tuple[Family, ...] = ("proposed", "filter", "wrapper", "embedded", "sanity")
-#: What imputes unless a method says otherwise; on average it loses least to missing channels.
-DEFAULT_IMPUTER = "factors"
-
 
 Entry = TypeVar("Entry", bound="Imputer | Classifier | Method")
 
@@ -169,7 +166,7 @@ class Method(Part):
 
     family: Family = "filter"
     label: str = ""
-    imputer: str | Imputer = DEFAULT_IMPUTER
+    imputer: str | Imputer = "factors"  # on average it loses least to missing channels
     classifier: str | Classifier = "svm"
     settings: tuple[dict[str, Any], ...] = ({},)
     depends_on_k: bool = False

@@ -139,8 +139,7 @@ class TableArrays:
 
     def keep_observed(self, observed: NDArray[np.bool_]) -> TableArrays:
         """Take away channels; ``observed`` is of shape (n_samples, n_channels)."""
-        hidden = ~observed if self.hidden is None else self.hidden | ~observed
-        return replace(self, hidden=hidden)
+        return replace(self, hidden=~observed if self.hidden is None else self.hidden | ~observed)
 
     def take_channels(self, kept: Sequence[int]) -> tuple[TableArrays, Codes]:
         """Keep some channels, in the order of the table; also return their columns."""
@@ -155,11 +154,6 @@ class TableArrays:
             positions=None if self.positions is None else self.positions[kept],
         )
         return smaller, columns
-
-    def spread_channels(self, count: int) -> tuple[TableArrays, Codes]:
-        """Keep so many channels, evenly over the table; also return their columns."""
-        last = len(self.channels) - 1
-        return self.take_channels([round(i * last / max(count - 1, 1)) for i in range(count)])
 
 
 def is_large(samples: TableArrays) -> bool:
@@ -305,7 +299,6 @@ class MethodPipeline:
     method: Method
     n_features: Sequence[int] = N_FEATURES  # numbers that tuning compares
     costs: Sequence[float] = SVM_COSTS  # of the classifier, unless the method has its own
-    class_weight: str | None = "balanced"
     clip: float | None = FAR  # standardised values further from 0 count as this far away
     tuned_by: str = CRITERION  # what tuning maximises
     random_state: int = 0
@@ -427,7 +420,7 @@ class MethodPipeline:
         sets = [(np.searchsorted(used, columns), C) for columns, C in sets]
         n_classes, decide = fold.train.n_classes, self.classifier.decide_many
         if decide is not None:
-            decide = partial(decide, n_classes=n_classes, class_weight=self.class_weight)
+            decide = partial(decide, n_classes=n_classes, class_weight="balanced")
             if not self.marks_missing:
                 return list(decide(train, y, test, sets))
         results = []
@@ -447,7 +440,7 @@ class MethodPipeline:
 
     def build_classifier(self, C: float, channels: Codes) -> Any:
         """Make a fresh classifier with what is known about its columns."""
-        how = {"class_weight": self.class_weight, "random_state": self.random_state}
+        how = {"class_weight": "balanced", "random_state": self.random_state}
         return self.classifier.build(C=None if np.isnan(C) else C, channels=channels, **how)
 
     def fit_tuned(self, fold: FoldSamples) -> tuple[FittedMethod, dict[str, Any]]:
