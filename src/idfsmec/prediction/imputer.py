@@ -146,14 +146,43 @@ class ChannelImputer(IncompleteTransformer):
             channels = np.arange(checked.shape[1])
         self.channel_names_, columns = channel_columns(channels, checked.shape[1], names)
         with one_blas_thread():
-            how = self.n_factors, self.ridge, self.min_noise, self.max_iter
-            self.model_ = FactorModel.learn(checked, columns, *how)
+            self.model_ = self._learn(checked, columns)
         scaling = self.model_.scaling
         self.mean_ = scaling.mean
         self.scale_ = np.where(scaling.constant, 0.0, scaling.unit)
         self.n_factors_ = self.model_.loadings.shape[1]
         self.n_iter_ = int(self.max_iter)
         return self
+
+    def _learn(self, X: Array, columns: Sequence[Indices]) -> FactorModel:
+        """Learn by expectation-maximisation."""
+        n, n_features = X.shape
+        unknown = np.empty((n_features, 0)), np.full(n_features, 0.5)
+        model = FactorModel(columns, Scaling.learn(X), *unknown)
+        values, observed = model.standardise(X)
+        channel = channel_codes(columns)
+        squares = np.einsum("nd,nd->d", values, values)
+        counts = observed.sum(axis=0)[channel]
+        n_factors = min(self.n_factors, n // 2, int(np.count_nonzero(squares)) // 2)
+        model = replace(model, loadings=_leading_directions(values, observed, n_factors))
+        weights = observed.T.astype(np.float64)
+        for _ in range(self.max_iter):
+            means, covariances = model.posterior(values, observed)
+            # Expected products of factors, summed over the samples that have each channel ...
+            moments = covariances + means[:, :, None] * means[:, None, :]
+            grams = weights @ moments.reshape(n, -1)
+            grams = grams.reshape(len(weights), n_factors, n_factors)[channel]
+            # ... and of features and factors: each feature is a ridge regression on the factors.
+            toward = values.T @ means
+            penalty = (
+                self.ridge * model.noise + 1e-9
+            )  # a channel that no sample has must stay solvable
+            system = grams + penalty[:, None, None] * np.eye(n_factors)
+            loadings = np.asarray(np.linalg.solve(system, toward[:, :, None])[:, :, 0], np.float64)
+            left = squares - np.einsum("dq,dq->d", toward + penalty[:, None] * loadings, loadings)
+            noise = np.divide(left, counts, out=np.ones(n_features), where=counts > 0)
+            model = replace(model, loadings=loadings, noise=np.maximum(noise, self.min_noise))
+        return model
 
     def transform(self, X: ArrayLike) -> Array:
         """Replace NaN by its expectation; observed values stay unchanged.
@@ -287,42 +316,6 @@ class FactorModel:
     loadings: Array  # (n_features, n_factors), of independent factors of variance 1
     noise: Array  # (n_features,), variance that the factors do not explain
     usable: Mask | bool = True  # channels that carry information; the others count as missing
-
-    @classmethod
-    def learn(
-        cls,
-        X: Array,
-        columns: Sequence[Indices],
-        n_factors: int,
-        ridge: float,
-        min_noise: float,
-        n_rounds: int,
-    ) -> FactorModel:
-        """Learn by expectation-maximisation."""
-        n, n_features = X.shape
-        model = cls(columns, Scaling.learn(X), np.empty((n_features, 0)), np.full(n_features, 0.5))
-        values, observed = model.standardise(X)
-        channel = channel_codes(columns)
-        squares = np.einsum("nd,nd->d", values, values)
-        counts = observed.sum(axis=0)[channel]
-        n_factors = min(n_factors, n // 2, int(np.count_nonzero(squares)) // 2)
-        model = replace(model, loadings=_leading_directions(values, observed, n_factors))
-        weights = observed.T.astype(np.float64)
-        for _ in range(n_rounds):
-            means, covariances = model.posterior(values, observed)
-            # Expected products of factors, summed over the samples that have each channel ...
-            moments = covariances + means[:, :, None] * means[:, None, :]
-            grams = weights @ moments.reshape(n, -1)
-            grams = grams.reshape(len(weights), n_factors, n_factors)[channel]
-            # ... and of features and factors: each feature is a ridge regression on the factors.
-            toward = values.T @ means
-            penalty = ridge * model.noise + 1e-9  # a channel that no sample has must stay solvable
-            system = grams + penalty[:, None, None] * np.eye(n_factors)
-            loadings = np.asarray(np.linalg.solve(system, toward[:, :, None])[:, :, 0], np.float64)
-            left = squares - np.einsum("dq,dq->d", toward + penalty[:, None] * loadings, loadings)
-            noise = np.divide(left, counts, out=np.ones(n_features), where=counts > 0)
-            model = replace(model, loadings=loadings, noise=np.maximum(noise, min_noise))
-        return model
 
     def standardise(self, X: Array) -> tuple[Array, Mask]:
         """Standardise samples to within 6, 0 where a channel is missing; say who has which."""

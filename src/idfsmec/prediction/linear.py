@@ -54,41 +54,6 @@ _TEMPERATURE = 0.05
 _SLOPE, _SLOPES = 2.0, (0.1, 20.0)
 
 
-def _candidates(
-    factors: FactorModel,
-    trust: Array,
-    X: Array,
-    targets: Array,
-    weights: Array,
-    alphas: Sequence[float],
-) -> Array:
-    """Coefficients (n_candidates, D, c) for every share of the factors and every penalty.
-
-    The factors' means are linear in an imputed sample, so a model of them and of the features
-    is one of the features, with another penalty. One decomposition serves all.
-    """
-    Z, root = factors.impute(X), np.sqrt(weights)[:, None]
-    Z = (Z - np.average(Z, axis=0, weights=weights)) * root
-    targets = (targets - np.average(targets, axis=0, weights=weights)) * root
-    q, precise = factors.loadings.shape[1], factors.loadings / factors.noise[:, None]
-    to_factors = precise @ np.linalg.inv(np.eye(q) + factors.loadings.T @ precise)
-    left, stretch, right = _thin_svd(Z * trust)
-    means, toward = left.T @ (Z @ to_factors), left.T @ targets
-    own, common = np.sum(stretch**2), np.sum(means**2)
-    coefs = []
-    for share in _SHARES:
-        b = share * weights.sum() / common if common > 0 else 0.0
-        a = (1 - share * (b > 0)) * weights.sum() / own if own > 0 else 0.0
-        for alpha in alphas:
-            shrink = 1 / (a * stretch**2 + alpha)[:, None]
-            inner = np.eye(q) + b * means.T @ (shrink * means)
-            turn = np.linalg.solve(inner, b * means.T @ (shrink * toward))
-            weighed = shrink * (toward - means @ turn)
-            by_feature = a * trust[:, None] * (right.T @ (stretch[:, None] * weighed))
-            coefs.append(by_feature + b * to_factors @ (means.T @ weighed))
-    return np.array(coefs)
-
-
 def _votes(factors: FactorModel, X: Array, coef: Array) -> tuple[Array, Array]:
     """Part of each channel in the decisions, (n, n_channels, c); NaN where it is missing.
 
@@ -219,21 +184,45 @@ class ImputedLinear(ChannelEstimator):
     def _learn_candidates(
         self, fits: Fits, fold: int, train: Indices, targets: Array, weights: Array
     ) -> tuple[FactorModel, Array]:
-        """Learn to impute and all candidates from the training part of a fold."""
+        """Learn to impute and coefficients (n_candidates, D, c) from the training part of a fold.
+
+        There is a candidate for every share of the factors and every penalty. The factors' means
+        are linear in an imputed sample, so a model of them and of the features is one of the
+        features, with another penalty. One decomposition serves all.
+        """
         table, usable = fits.table, fits.usable(fold)
-        X = np.where(usable[table.channel_of], table.X[train], np.nan)
-        factors = ChannelImputer(table.channel_of, n_factors=self.n_factors).fit(X).model_
+        X, targets, weights = table.X[train], targets[train], weights[train]
+        known = np.where(usable[table.channel_of], X, np.nan)
+        factors = ChannelImputer(table.channel_of, n_factors=self.n_factors).fit(known).model_
         scaling = factors.scaling
         if table.n_classes > 1:  # the mean of the classes' means speaks for none of them
-            means = pd.DataFrame(X).groupby(table.target[train]).mean().to_numpy()
+            means = pd.DataFrame(known).groupby(table.target[train]).mean().to_numpy()
             centre = np.where(np.isnan(means), scaling.mean, means).mean(axis=0)
             scaling = replace(scaling, mean=centre)
         factors = replace(factors, scaling=scaling, usable=usable)
         scores = fits.weigh(self.gamma, fold=fold).scores
         trust = (scores / max(scores.mean(), 1e-300) + _FLOOR) ** _POWER
         trust[scaling.constant | ~usable[table.channel_of]] = 0.0
-        samples = table.X[train], targets[train], weights[train]
-        return factors, _candidates(factors, trust, *samples, self.alphas)
+        Z, root = factors.impute(X), np.sqrt(weights)[:, None]
+        Z = (Z - np.average(Z, axis=0, weights=weights)) * root
+        targets = (targets - np.average(targets, axis=0, weights=weights)) * root
+        q, precise = factors.loadings.shape[1], factors.loadings / factors.noise[:, None]
+        to_factors = precise @ np.linalg.inv(np.eye(q) + factors.loadings.T @ precise)
+        left, stretch, right = _thin_svd(Z * trust)
+        means, toward = left.T @ (Z @ to_factors), left.T @ targets
+        own, common = np.sum(stretch**2), np.sum(means**2)
+        coefs = []
+        for share in _SHARES:
+            b = share * weights.sum() / common if common > 0 else 0.0
+            a = (1 - share * (b > 0)) * weights.sum() / own if own > 0 else 0.0
+            for alpha in self.alphas:
+                shrink = 1 / (a * stretch**2 + alpha)[:, None]
+                inner = np.eye(q) + b * means.T @ (shrink * means)
+                turn = np.linalg.solve(inner, b * means.T @ (shrink * toward))
+                weighed = shrink * (toward - means @ turn)
+                by_feature = a * trust[:, None] * (right.T @ (stretch[:, None] * weighed))
+                coefs.append(by_feature + b * to_factors @ (means.T @ weighed))
+        return factors, np.array(coefs)
 
     def _check(self, X: ArrayLike, answer: str = "") -> Array:
         """Check samples; warn of those that have no usable channel, and say what they get."""
