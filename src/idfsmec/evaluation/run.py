@@ -278,11 +278,10 @@ def run_experiment(
     plan: Callable[[TableArrays, Sequence[Method], Protocol], Iterable[Task]] = plan_folds,
     also: Mapping[str, Any] | None = None,
 ) -> Results:
-    """Run the tasks that ``plan`` lists for each table, or what is left of them.
+    """Run what is left of the tasks that ``plan`` lists for each table; return all results.
 
-    The tasks are kept together under the experiment's name, with its protocol and
-    what ``also`` holds. The proposed method, where it is among ``methods``, then ranks each
-    whole table, with the setting picked most often. Returns all results of the folder.
+    The protocol and what ``also`` holds are kept with them. The proposed method, where it is among
+    ``methods``, then ranks each whole table, with the setting picked most often.
     """
     named, n_processes = name_tables(tables), count_jobs(n_jobs)
     check_tables(named, protocol)

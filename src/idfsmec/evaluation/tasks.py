@@ -14,7 +14,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -185,9 +185,8 @@ def load_fold(
 
 def _simulate_missing(samples: TableArrays, pattern: Any, rate: float, seed: int) -> TableArrays:
     how = {"recordings": samples.subjects, "positions": samples.positions}
-    return samples.keep_observed(
-        simulate_missing_mask(samples.observed, rate, pattern, seed, **how)
-    )
+    observed = simulate_missing_mask(samples.observed, rate, pattern, seed, **how)
+    return replace(samples, hidden=~observed)
 
 
 def add_inner_folds(samples: FoldSamples, protocol: Protocol, seed: int) -> FoldSamples:

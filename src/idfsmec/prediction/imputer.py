@@ -280,8 +280,8 @@ class ChannelPCA(IncompleteTransformer):
         for own in self._columns:
             observed = values[~np.isnan(values[:, own]).any(axis=1)][:, own]
             n_components = min(self.n_components, *observed.shape)
-            pca = PCA(n_components, svd_solver="full") if len(observed) else None
-            self.components_.append(pca if pca is None else pca.fit(observed))
+            pca = PCA(n_components, svd_solver="full").fit(observed) if len(observed) else None
+            self.components_.append(pca)
         return self
 
     def transform(self, X: ArrayLike) -> Array:

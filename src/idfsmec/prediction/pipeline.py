@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -73,7 +74,8 @@ class TableArrays:
     positions: Floats | None = field(default=None, repr=False)
     sites: NDArray[np.str_] | None = field(default=None, repr=False)
     rows: Codes | None = field(default=None, repr=False)  # of the source; by default all
-    hidden: NDArray[np.bool_] | None = field(default=None, repr=False)  # channels taken away
+    # Channels that are taken away, (n_samples, n_channels).
+    hidden: NDArray[np.bool_] | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -136,10 +138,6 @@ class TableArrays:
             subject_names=self.subject_names[rows],
             sites=None if self.sites is None else self.sites[rows],
         )
-
-    def keep_observed(self, observed: NDArray[np.bool_]) -> TableArrays:
-        """Take away channels; ``observed`` is of shape (n_samples, n_channels)."""
-        return replace(self, hidden=~observed if self.hidden is None else self.hidden | ~observed)
 
     def take_channels(self, kept: Sequence[int]) -> tuple[TableArrays, Codes]:
         """Keep some channels, in the order of the table; also return their columns."""
@@ -480,7 +478,11 @@ class MethodPipeline:
         model = self.method.build(random_state=self.random_state)
         model = fit_with_groups(model, X, labels[train.y], train.subject_names)
         codes = np.searchsorted(labels, model.classes_)
-        return by_class(decision_values(model, new), codes, labels.size), _kept(model, names)
+        columns = np.arange(len(names))
+        with suppress(AttributeError, TypeError, ValueError):  # if a pipeline says what it keeps
+            kept = model[:-1].get_feature_names_out(np.asarray(names, dtype=object))
+            columns = np.array([names.index(name) for name in kept], dtype=np.intp)
+        return by_class(decision_values(model, new), codes, labels.size), columns
 
 
 def fit_with_groups(model: Any, X: Any, y: NDArray, groups: ArrayLike, **extra: Any) -> Any:
@@ -495,15 +497,6 @@ def decision_values(model: Any, X: Any) -> Floats:
     if hasattr(model, "decision_function"):
         return np.asarray(model.decision_function(X))
     return np.log(np.maximum(model.predict_proba(X), 1e-3))
-
-
-def _kept(model: Any, columns: Sequence[str]) -> Codes:
-    """Return the columns that reach the last step of a pipeline, if it says so."""
-    try:
-        names = model[:-1].get_feature_names_out(np.asarray(columns, dtype=object))
-        return np.array([columns.index(name) for name in names], dtype=np.intp)
-    except (AttributeError, TypeError, ValueError):
-        return np.arange(len(columns))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
