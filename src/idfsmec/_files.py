@@ -121,10 +121,7 @@ def refuse_oversized(what: str, n_values: int) -> None:
 
 
 def check_writable(*paths: Path) -> None:
-    """Refuse, before any work is done, what could not be written when it is done.
-
-    Tries it with an empty file in the folder, or in the nearest one above that is there.
-    """
+    """Refuse, before any work is done, what could not be written when it is done."""
     for path in paths:
         _check_name(path)
         if not path.name:
@@ -163,16 +160,9 @@ def is_of_the_disk(error: BaseException) -> bool:
 
 
 def take_lock(path: Path, busy: str) -> sqlite3.Connection:
-    """Hold an exclusive lock until the connection is closed or the process ends, however it ends.
-
-    If another process holds it, the error says ``busy``.
-    """
-    with naming_disk(path):
-        try:
-            return _lock(path)
-        except sqlite3.OperationalError as error:
-            if is_of_the_disk(error):
-                raise
+    """Hold a lock until the connection is closed or the process ends, or fail with ``busy``."""
+    with suppress(sqlite3.OperationalError), naming_disk(path):  # of the disk they are OSErrors
+        return _lock(path)
     trial = path.with_name(f".{uuid.uuid4().hex}.{path.name}")
     try:
         _lock(trial).close()

@@ -1,8 +1,7 @@
 """Check parameters of estimators; find groups, folds and seeds.
 
 The only module that touches scikit-learn's own, not quite public, checks. An estimator derives
-from :class:`CheckedEstimator`, says in ``_parameter_constraints`` what each parameter may be, and
-decorates its ``fit`` with :func:`checks_parameters`.
+from :class:`CheckedEstimator` and decorates its ``fit`` with :func:`checks_parameters`.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator
@@ -87,10 +87,9 @@ class SequenceOf(HasMethods):
 
 
 class CheckedEstimator(BaseEstimator):
-    """An estimator that declares its parameters.
+    """An estimator that declares in ``_parameter_constraints`` what its parameters may be.
 
-    A class says in ``_parameter_constraints`` what it adds to its parents' parameters or changes
-    of them; theirs need not be repeated.
+    A class declares what it adds to its parents' parameters or changes of them.
     """
 
     _parameter_constraints: ClassVar[Constraints] = {}
@@ -143,10 +142,7 @@ def check_parameters(owner: str, constraints: Constraints, values: Mapping[str, 
 def groups_of(X: Any, groups: ArrayLike | None) -> NDArray[np.intp] | None:
     """Return the number of each sample's group, by first appearance: names must not matter."""
     names = group_names(X, groups)
-    if names is None:
-        return None
-    _, first, member = np.unique(names.astype(str), return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[member]
+    return None if names is None else pd.factorize(names.astype(str))[0]
 
 
 def group_names(X: Any, groups: ArrayLike | None) -> NDArray | None:

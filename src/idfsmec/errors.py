@@ -1,8 +1,7 @@
 """Errors that a user can correct: shown as one line by the command line, with exit code 2.
 
-Messages say what was wrong, where, and what to do, in terms of Python arguments, spelt
-``argument=value``. Such an error has the argument's name in ``argument``, so that others, as the
-command line does, can put their own word for it there.
+Messages say what was wrong, where, and what to do, in terms of Python arguments. The name of such
+an argument is in ``argument``, so that the command line can put its own word for it there.
 """
 
 from __future__ import annotations

@@ -43,18 +43,18 @@ class Steps:
         self._count = 0
         self._tell()
 
-    def done(self, pieces: int = 1) -> None:
-        """Count pieces that have ended."""
+    def done(self, pieces: int = 1, item: Any = None) -> None:
+        """Count pieces that have ended, and say what they were."""
         self._count = min(self._count + pieces, self._total)
-        self._tell()
+        self._tell(item)
 
     def end(self) -> None:
         """Report the end, even if there were fewer pieces than expected."""
         self.done(self._total)
 
-    def _tell(self) -> None:
+    def _tell(self, item: Any = None) -> None:
         if self._listener is not None:
-            self._listener(Progress(self._task, self._count, self._total))
+            self._listener(Progress(self._task, self._count, self._total, item))
 
 
 # Libraries tell programmers with these what they will change; whoever runs a study cannot help it.

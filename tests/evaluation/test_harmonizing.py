@@ -42,7 +42,7 @@ def test_a_fold_is_harmonized_by_its_training_samples_alone(wards, folds, missin
     assert_allclose(prepared.test, scaling.apply(new))
     assert (np.isnan(prepared.train) == np.isnan(arrays.X[train])).all()
     inner = data.inner[0]
-    rest = np.setdiff1d(np.arange(train.size), data.held_out[0])
+    rest = np.setdiff1d(np.arange(train.size), data.inner[0].test_rows)
     again = SiteHarmonizer().fit(arrays.X[train][rest], sites=arrays.sites[train][rest])
     clean = again.transform(arrays.X[train][rest], sites=arrays.sites[train][rest])
     assert_allclose(inner.prepare().train, Scaling.learn(clean).apply(clean))

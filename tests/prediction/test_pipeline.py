@@ -1,5 +1,7 @@
 """Parts of a fitted method: marks of missing channels, and what it makes of wild values."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from numpy.testing import assert_allclose, assert_array_equal
@@ -50,7 +52,7 @@ def test_samples_of_a_fold_refer_to_the_table_until_their_values_are_asked_for()
     samples = TableArrays.of("table", FeatureTable(X, [0, 1] * 3, np.arange(6)))
     assert samples.X is samples.source
     observed = np.array([[True, False], [True, True], [False, True]])
-    some = samples.take(np.array([5, 0, 3])).keep_observed(observed)
+    some = replace(samples.take(np.array([5, 0, 3])), hidden=~observed)
     assert some.source is samples.source
     expected = X.to_numpy()[[5, 0, 3]]
     expected[0, 2:] = expected[2, :2] = np.nan

@@ -27,13 +27,7 @@ from idfsmec.evaluation.protocol import Protocol, most_splits, protocol_from, sp
 from idfsmec.evaluation.results import RANKING, RESAMPLING, Results, picked_setting, write_files
 from idfsmec.evaluation.statistics import chance_bands
 from idfsmec.evaluation.store import Store, StoredTable, TaskResult
-from idfsmec.evaluation.tasks import (
-    Task,
-    compute_whole,
-    make_task,
-    plan_folds,
-    run_task,
-)
+from idfsmec.evaluation.tasks import Task, compute_whole, make_task, plan_folds, run_task
 from idfsmec.missing import missingness_association, simulate_missing
 from idfsmec.prediction.harmonizer import learn_sites
 from idfsmec.prediction.methods import (
@@ -48,7 +42,7 @@ from idfsmec.prediction.methods import (
     with_parts,
 )
 from idfsmec.prediction.pipeline import TableArrays
-from idfsmec.progress import Listener, Progress
+from idfsmec.progress import Listener, Steps
 from idfsmec.table import FeatureTable
 
 #: What a user gives: one table, or several by name.
@@ -284,11 +278,10 @@ def run_experiment(
     plan: Callable[[TableArrays, Sequence[Method], Protocol], Iterable[Task]] = plan_folds,
     also: Mapping[str, Any] | None = None,
 ) -> Results:
-    """Run the tasks that ``plan`` lists for each table, or what is left of them.
+    """Run what is left of the tasks that ``plan`` lists for each table; return all results.
 
-    The tasks are kept together under the experiment's name, with its protocol and
-    what ``also`` holds. The proposed method, where it is among ``methods``, then ranks each
-    whole table, with the setting picked most often. Returns all results of the folder.
+    The protocol and what ``also`` holds are kept with them. The proposed method, where it is among
+    ``methods``, then ranks each whole table, with the setting picked most often.
     """
     named, n_processes = name_tables(tables), count_jobs(n_jobs)
     check_tables(named, protocol)
@@ -315,10 +308,7 @@ def plan_rankings(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> list[Task]:
-    """Plan a method on each whole table, or on so many random halves of its subjects.
-
-    It has the setting that tuning picked most often.
-    """
+    """Plan a method, with the setting picked most often, on whole tables or halves of subjects."""
     scores, resolved, described = Results.of(store).scores, method.resolve(), method.describe()
     _keep_methods(store, [method])
     tasks = []
@@ -372,10 +362,7 @@ def do_tasks(
     *,
     keep: bool = False,
 ) -> None:
-    """Plan tasks, do those that the store does not have, once each, and write them down.
-
-    With ``keep``, tasks of other tables stay in the plan.
-    """
+    """Do the tasks that the store does not have; with ``keep`` those of other tables stay."""
     store.set_plan(experiment, tasks, keep=keep)
     done = store.done_keys()
     todo = {task.key: task for task in tasks if task.key not in done}
@@ -392,23 +379,17 @@ def compute_tasks(
     progress: Listener | None,
     dask: Any = None,
 ) -> Iterator[tuple[Task, TaskResult]]:
-    """Do tasks: one missing rate after the other, and at each of them slow methods last.
-
-    Progress is reported when the caller asks for the next one.
-    """
+    """Do tasks: one missing rate after the other, and at each of them slow methods last."""
     todo = sorted(tasks, key=lambda task: (task.coordinates.get("rate", 0.0), task.method.slow))
     if not todo:
         return
-    report = progress or (lambda event: None)
-    report(Progress(experiment, 0, len(todo)))
-    here = n_jobs == 1 and dask is None
+    steps, here = Steps(experiment, len(todo), progress), n_jobs == 1 and dask is None
     batches = _batches(todo, 1 if here else _METHODS_AT_ONCE)
-    compute, n_done = partial(_run_batch, tables=arrays), 0
+    compute = partial(_run_batch, tables=arrays)
     for position, results in run_tasks(compute, batches, n_jobs=n_jobs, dask=dask):
         for task, result in zip(batches[position], results, strict=True):
             yield task, result
-            n_done += 1
-            report(Progress(experiment, n_done, len(todo), (task, result)))
+            steps.done(item=(task, result))  # after the caller has kept it
 
 
 def _run_batch(batch: Sequence[Task], tables: Mapping[str, TableArrays]) -> list[TaskResult]:

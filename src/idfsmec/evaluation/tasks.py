@@ -1,8 +1,7 @@
 """Tasks: pieces of work on one table, each with a key that hashes all that decides its result.
 
-An experiment is a list of tasks under one name. A task says where it lies in the experiment
-(``coordinates``, columns of the results) and what is computed (``compute``); :func:`plan_folds`
-lists those of methods on folds, :func:`compute_whole` is that of a method on a whole table.
+An experiment is a list of tasks under one name: methods on folds (:func:`plan_folds`), or a method
+on a whole table (:func:`compute_whole`).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,12 +28,10 @@ from idfsmec._version import __version__
 from idfsmec.errors import InputError
 from idfsmec.evaluation.protocol import Protocol, make_inner_folds, split_table
 from idfsmec.evaluation.store import TaskResult
-from idfsmec.metrics import METRICS, mean_decisions, score_decisions
+from idfsmec.metrics import METRICS, Codes, mean_decisions, score_decisions
 from idfsmec.missing import simulate_missing_mask
 from idfsmec.prediction.methods import Method
 from idfsmec.prediction.pipeline import (
-    Codes,
-    Floats,
     FoldSamples,
     MethodPipeline,
     Preparation,
@@ -55,18 +52,15 @@ UNFIT = (ValueError, ArithmeticError)
 
 @dataclass(frozen=True)
 class Task:
-    """One piece of work on one table, kept under its key and done once.
-
-    ``metric`` is the score of its rows that is shown while it runs, if it has rows.
-    """
+    """One piece of work on one table, kept under its key and done once."""
 
     key: str
     table: str
     digest: str
     method: Method
-    coordinates: dict[str, Any]
+    coordinates: dict[str, Any]  # where it lies in the experiment: columns of the results
     compute: Callable[[TableArrays], TaskResult] = field(repr=False)
-    metric: str = ""
+    metric: str = ""  # the score of its rows, if it has any, that is shown while it runs
 
 
 def make_task(
@@ -85,12 +79,9 @@ def make_task(
 
 
 def run_task(task: Task, tables: Mapping[str, TableArrays]) -> TaskResult:
-    """Do a task; an error becomes part of the result.
-
-    BLAS and OpenMP have one thread here: workers do not fight for cores, and no last digit
-    depends on how many there are.
-    """
+    """Do a task; an error becomes part of the result."""
     try:
+        # Workers do not fight for cores, and no last digit depends on how many there are.
         with threadpool_limits(1), collect_warnings() as caught:
             result = task.compute(tables[task.table])
     except Exception:
@@ -151,9 +142,10 @@ def plan_folds(
 def _compute_fold(
     table: TableArrays, *, method: Method, protocol: Protocol, n_channels: int, **where: Any
 ) -> TaskResult:
-    columns = None
-    if n_channels < len(table.channels):
-        table, columns = table.spread_channels(n_channels)
+    columns, last = None, len(table.channels) - 1
+    if n_channels <= last:  # evenly over the table
+        spread = [round(i * last / max(n_channels - 1, 1)) for i in range(n_channels)]
+        table, columns = table.take_channels(spread)
     fold = load_fold(table, protocol, **where)
     seed = derive_seed("method", where["seed"], where["fold"], method.name)
     result = score_fold(method, fold, protocol, seed)
@@ -193,9 +185,8 @@ def load_fold(
 
 def _simulate_missing(samples: TableArrays, pattern: Any, rate: float, seed: int) -> TableArrays:
     how = {"recordings": samples.subjects, "positions": samples.positions}
-    return samples.keep_observed(
-        simulate_missing_mask(samples.observed, rate, pattern, seed, **how)
-    )
+    observed = simulate_missing_mask(samples.observed, rate, pattern, seed, **how)
+    return replace(samples, hidden=~observed)
 
 
 def add_inner_folds(samples: FoldSamples, protocol: Protocol, seed: int) -> FoldSamples:
@@ -247,14 +238,21 @@ def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int)
         wanted = [(ranked[setting, k][0], k, C) for setting, k, C, _ in candidates]
         scored = [dict.fromkeys(METRICS, math.nan)]
         if protocol.tuning != "time":
-            scored = pipeline.score(fold, wanted)
+            scored = pipeline.scorer(fold).score_all(wanted)
         picked = [asked for asked, row in zip(wanted, candidates, strict=True) if row.chosen]
         if picked and fold.train.n_classes == 2:
             slope = pipeline.classifier.log_odds_slope
             decisions = pipeline.decide(fold, *picked[0])
     result, longest = TaskResult(), max(candidate.k for candidate in candidates)
     if decisions is not None and fold.train.n_classes == 2:
-        result.found["held_out"] = _held_out(softmax(slope * decisions, axis=1), fold)
+        # The probability of the second class for each subject held out, over its epochs.
+        values = softmax(slope * decisions, axis=1)
+        means, true = mean_decisions(values, fold.y_test, fold.subjects_test)
+        result.found["held_out"] = {
+            "subject": np.unique(fold.subjects_test).tolist(),
+            "true": true.tolist(),
+            "probability": means[:, 1].round(6).tolist(),
+        }
     for (setting, k, C, chosen), scores in zip(candidates, scored, strict=True):
         ranks, seconds = ranked[setting, k]
         params = {**method.settings[setting], **({"C": C} if math.isfinite(C) else {})}
@@ -278,16 +276,6 @@ def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int)
     return result
 
 
-def _held_out(probabilities: Floats, fold: FoldSamples) -> dict[str, list[Any]]:
-    """Return the probability of the second class for each subject held out, over its epochs."""
-    means, true = mean_decisions(probabilities, fold.y_test, fold.subjects_test)
-    return {
-        "subject": np.unique(fold.subjects_test).tolist(),
-        "true": true.tolist(),
-        "probability": means[:, 1].round(6).tolist(),
-    }
-
-
 def _candidates(pipeline: MethodPipeline, fold: FoldSamples, tuning: str) -> list[_Candidate]:
     """List the rows of a fold; those of nested tuning are picked by the inner folds."""
     ks, costs, n_settings = pipeline.ks(fold), pipeline.costs, len(pipeline.method.settings)
@@ -308,13 +296,11 @@ def _candidates(pipeline: MethodPipeline, fold: FoldSamples, tuning: str) -> lis
 def _rank_candidates(
     pipeline: MethodPipeline, fold: FoldSamples, candidates: list[_Candidate], at_once: bool
 ) -> dict[tuple[int, int], tuple[Codes, float]]:
-    """Rank the training fold for each setting and k, and measure the seconds of a selection.
-
-    All settings of a grid are ranked at once: selectors share work between them.
-    """
+    """Rank the training fold for each setting and k, and measure the seconds of a selection."""
     fold.prepare(pipeline.selector_imputer)  # before the selection is timed
     settings = list(dict.fromkeys(candidate.setting for candidate in candidates))
     ranked = {}
+    # Selectors share work between settings that are ranked at once.
     for group in [settings] if at_once else [[setting] for setting in settings]:
         ks = list(dict.fromkeys(c.k for c in candidates if c.setting in group))
         began = time.perf_counter()
@@ -339,10 +325,7 @@ def compute_whole(
     seed: int,
     n_jobs: int,
 ) -> TaskResult:
-    """Rank a table, or random halves of its subjects; where they cannot be, give the reason.
-
-    Halves may be shared by processes (``n_jobs``), which changes nothing about the result.
-    """
+    """Rank a table, or random halves of its subjects; where they cannot be, give the reason."""
     (table,) = harmonize_samples(harmonize, table)
     if not n_resamples:
         return TaskResult(found=rank_whole(method, setting, table))
@@ -383,10 +366,7 @@ def compute_whole(
 
 
 def rank_whole(method: Method, setting: Mapping[str, Any], table: TableArrays) -> dict[str, Any]:
-    """Rank a whole table: lists over its columns, and the objective's ``history``.
-
-    Where the table cannot be ranked there is the ``reason`` alone.
-    """
+    """Rank a table: lists over columns and the objective's ``history``, or the ``reason``."""
     selector: Any = method.build(channels=table.channel_of, random_state=0, **setting)
     X = table.X
     if not method.takes_missing:

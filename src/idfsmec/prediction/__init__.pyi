@@ -1,6 +1,5 @@
-from .embeddings import ChannelPCA
 from .harmonizer import SiteHarmonizer
-from .imputer import ChannelImputer
+from .imputer import ChannelImputer, ChannelPCA
 from .linear import IDFSMECClassifier, IDFSMECRegressor
 from .methods import (
     CLASSIFIERS,

@@ -1,8 +1,7 @@
 """Calibrate probabilities on held-out subjects, with confidence intervals.
 
 A line takes the log odds that a model gave held-out subjects to the odds that they were of the
-class. The probability of a new subject lies on that line, and its interval comes from the same
-fit, so that it holds the probability.
+class. A new subject's probability lies on that line, and its interval comes from the same fit.
 """
 
 from __future__ import annotations
@@ -11,10 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
-Array = NDArray[np.float64]
+from idfsmec.metrics import Floats
 
 # Coverage of the intervals.
 _LEVEL = 0.95
@@ -36,7 +34,7 @@ class Calibration:
         # Probabilities are meant for classes that are as frequent as the model's prior.
         self._totals = np.array(held_out["prior"], dtype=np.float64) * true.size
 
-    def apply(self, epochs: Array, share: float) -> tuple[Array, float, float]:
+    def apply(self, epochs: Floats, share: float) -> tuple[Floats, float, float]:
         """Calibrate the mean over a subject's epochs, of shape (n_epochs, n_classes).
 
         The subjects of the calibration had about the same share of the channels. Also return the
@@ -60,7 +58,7 @@ class Calibration:
         low, high = expit([values[best] - half, values[best] + half])
         return probabilities, float(low), float(high)
 
-    def leave_one_out(self) -> Array:
+    def leave_one_out(self) -> Floats:
         """Calibrate each held-out subject, with all channels, by the others: (n, n_classes)."""
         without = 1 - np.eye(len(self._hits))
         values = []
@@ -70,7 +68,7 @@ class Calibration:
         probabilities = expit(np.stack(values, axis=1))
         return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
 
-    def _fit(self, share: int, code: int, included: Array) -> tuple[Array, Array]:
+    def _fit(self, share: int, code: int, included: Floats) -> tuple[Floats, Floats]:
         """Fit a line for each choice of subjects (B, n): shift and slope (B, 2), covariance."""
         weights = included * ((self._totals / np.maximum(included @ self._hits, 1)) @ self._hits.T)
         given, hit = self._given[share][:, code], self._hits[:, code]
@@ -87,5 +85,5 @@ class Calibration:
         return coefs, covariance
 
 
-def _log_odds(probability: Array) -> Array:
+def _log_odds(probability: Floats) -> Floats:
     return np.asarray(logit(np.clip(probability, _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)))

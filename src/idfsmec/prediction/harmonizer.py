@@ -17,14 +17,10 @@ from sklearn.utils.validation import check_consistent_length
 from idfsmec._validation import Constraints, StrOptions, checks_parameters, integer
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.metrics import describe_confounding, site_confounding
-from idfsmec.prediction.imputer import IncompleteTransformer
+from idfsmec.prediction.imputer import Array, IncompleteTransformer, Indices, Mask
 from idfsmec.solver.scaling import common_location, site_effects, site_moments
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import SITE
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 #: Site of all samples of a table that names no sites.
 UNNAMED_SITE = "(not named)"
@@ -187,11 +183,7 @@ class SiteHarmonizer(IncompleteTransformer):
         return self
 
     def transform(
-        self,
-        X: ArrayLike,
-        *,
-        sites: ArrayLike | None = None,
-        covariates: ArrayLike | None = None,
+        self, X: ArrayLike, *, sites: ArrayLike | None = None, covariates: ArrayLike | None = None
     ) -> Array:
         """Remove the effects of sites.
 
@@ -257,8 +249,26 @@ class SiteHarmonizer(IncompleteTransformer):
     ) -> tuple[Array, NDArray, Array]:
         """Give samples as numbers, the name of each one's site, and covariates as a table."""
         values = self._check_samples(X, reset)
-        names = self._site_names(X, sites, len(values))
-        return values, names, _check_covariates(covariates, len(values))
+        names, n_samples = np.zeros(len(values), dtype=np.intp), len(values)
+        if sites is not None:
+            names = _per_sample("sites", sites, n_samples)
+        elif SITE in (getattr(getattr(X, "index", None), "names", None) or ()):
+            names = np.asarray(X.index.get_level_values(SITE))
+        elif self.require_sites:
+            raise ArgumentError(
+                "sites is not given and X has no index level 'site': give sites, or set "
+                "require_sites=False to leave such data as they are.",
+                argument="sites",
+            )
+        if covariates is None:
+            return values, names, np.empty((n_samples, 0))
+        given = np.asarray(covariates)
+        columns = given[:, None] if given.ndim == 1 else given
+        checked: Array = check_array(columns, dtype=np.float64, input_name="covariates")
+        if len(checked) != n_samples:
+            message = f"covariates has {len(checked)} rows for {n_samples} samples."
+            raise ArgumentError(message, argument="covariates")
+        return values, names, checked
 
     def _residuals(self, values: Array, numbers: Array) -> Array:
         """Deviations from the common location in units of the scale; 0 where that is 0."""
@@ -278,7 +288,7 @@ class SiteHarmonizer(IncompleteTransformer):
         shift, stretch = self._effects((residuals - self._centre) / unit)
         return self._centre * (1 - stretch) + unit * shift, stretch
 
-    def _reference_samples(self, y: ArrayLike | None, member: Codes) -> tuple[Mask, Mask]:
+    def _reference_samples(self, y: ArrayLike | None, member: Indices) -> tuple[Mask, Mask]:
         """Samples of the reference class, and sites that have enough of them; name the others."""
         if y is None:
             raise ArgumentError(
@@ -311,20 +321,6 @@ class SiteHarmonizer(IncompleteTransformer):
         warnings.warn(f"Sites with {what}: {few}; {done}", UserWarning, stacklevel=4)
         return rows & learned[member], learned
 
-    def _site_names(self, X: Any, sites: ArrayLike | None, n_samples: int) -> NDArray:
-        if sites is not None:
-            return _per_sample("sites", sites, n_samples)
-        index = getattr(X, "index", None)
-        if SITE in (getattr(index, "names", None) or ()):
-            return np.asarray(X.index.get_level_values(SITE))
-        if self.require_sites:
-            raise ArgumentError(
-                "sites is not given and X has no index level 'site': give sites, or set "
-                "require_sites=False to leave such data as they are.",
-                argument="sites",
-            )
-        return np.zeros(n_samples, dtype=np.intp)
-
 
 def _per_sample(argument: str, values: ArrayLike, n_samples: int) -> NDArray:
     array = np.asarray(values)
@@ -334,20 +330,7 @@ def _per_sample(argument: str, values: ArrayLike, n_samples: int) -> NDArray:
     return array
 
 
-def _check_covariates(covariates: ArrayLike | None, n_samples: int) -> Array:
-    if covariates is None:
-        return np.empty((n_samples, 0))
-    given = np.asarray(covariates)
-    columns = given[:, None] if given.ndim == 1 else given
-    checked: Array = check_array(columns, dtype=np.float64, input_name="covariates")
-    if len(checked) != n_samples:
-        raise ArgumentError(
-            f"covariates has {len(checked)} rows for {n_samples} samples.", argument="covariates"
-        )
-    return checked
-
-
-def _refuse_collinear(member: Codes, covariates: Array) -> None:
+def _refuse_collinear(member: Indices, covariates: Array) -> None:
     design = np.column_stack([member[:, None] == np.unique(member), covariates])
     if covariates.shape[1] and np.linalg.matrix_rank(design) < design.shape[1]:
         raise ArgumentError(
@@ -357,13 +340,13 @@ def _refuse_collinear(member: Codes, covariates: Array) -> None:
         )
 
 
-def _location(values: Array, member: Codes, n_sites: int) -> tuple[Array, Array]:
+def _location(values: Array, member: Indices, n_sites: int) -> tuple[Array, Array]:
     """Location over all sites, each by its number of samples, and scale within sites."""
     shares = np.bincount(member, minlength=n_sites).astype(np.float64)
     return common_location(*site_moments(values, member, n_sites), shares)
 
 
-def _covariate_effects(X: Array, member: Codes, covariates: Array) -> Array:
+def _covariate_effects(X: Array, member: Indices, covariates: Array) -> Array:
     """Least squares within sites, of features with the same missing values at once."""
     coef = np.zeros((covariates.shape[1], X.shape[1]))
     if not coef.size:
@@ -379,7 +362,7 @@ def _covariate_effects(X: Array, member: Codes, covariates: Array) -> Array:
     return coef
 
 
-def _warn_of_confounding(member: Codes, y: ArrayLike | None) -> None:
+def _warn_of_confounding(member: Indices, y: ArrayLike | None) -> None:
     if y is None or not member.any():
         return
     labels = np.asarray(y)

@@ -1,4 +1,4 @@
-"""Imputation of missing channels by factors that all channels share.
+"""Transformers of incomplete samples: imputation by factors, principal components of channels.
 
 :class:`ChannelImputer` learns a factor model ``x = L z + noise`` of all channels together from
 incomplete samples. The classifier and the regressor stand on it.
@@ -15,18 +15,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator, svds
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from idfsmec._parallel import one_blas_thread
-from idfsmec._validation import (
-    CheckedEstimator,
-    Constraints,
-    checks_parameters,
-    integer,
-    number,
-)
+from idfsmec._validation import CheckedEstimator, Constraints, checks_parameters, integer, number
 from idfsmec.solver.scaling import FAR, Scaling
-from idfsmec.table.columns import SEPARATOR, channel_codes, channel_columns, observed_channels
+from idfsmec.table.columns import (
+    SEPARATOR,
+    channel_codes,
+    channel_columns,
+    join_column,
+    observed_channels,
+)
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -146,14 +146,43 @@ class ChannelImputer(IncompleteTransformer):
             channels = np.arange(checked.shape[1])
         self.channel_names_, columns = channel_columns(channels, checked.shape[1], names)
         with one_blas_thread():
-            how = self.n_factors, self.ridge, self.min_noise, self.max_iter
-            self.model_ = FactorModel.learn(checked, columns, *how)
+            self.model_ = self._learn(checked, columns)
         scaling = self.model_.scaling
         self.mean_ = scaling.mean
         self.scale_ = np.where(scaling.constant, 0.0, scaling.unit)
         self.n_factors_ = self.model_.loadings.shape[1]
         self.n_iter_ = int(self.max_iter)
         return self
+
+    def _learn(self, X: Array, columns: Sequence[Indices]) -> FactorModel:
+        """Learn by expectation-maximisation."""
+        n, n_features = X.shape
+        unknown = np.empty((n_features, 0)), np.full(n_features, 0.5)
+        model = FactorModel(columns, Scaling.learn(X), *unknown)
+        values, observed = model.standardise(X)
+        channel = channel_codes(columns)
+        squares = np.einsum("nd,nd->d", values, values)
+        counts = observed.sum(axis=0)[channel]
+        n_factors = min(self.n_factors, n // 2, int(np.count_nonzero(squares)) // 2)
+        model = replace(model, loadings=_leading_directions(values, observed, n_factors))
+        weights = observed.T.astype(np.float64)
+        for _ in range(self.max_iter):
+            means, covariances = model.posterior(values, observed)
+            # Expected products of factors, summed over the samples that have each channel ...
+            moments = covariances + means[:, :, None] * means[:, None, :]
+            grams = weights @ moments.reshape(n, -1)
+            grams = grams.reshape(len(weights), n_factors, n_factors)[channel]
+            # ... and of features and factors: each feature is a ridge regression on the factors.
+            toward = values.T @ means
+            penalty = (
+                self.ridge * model.noise + 1e-9
+            )  # a channel that no sample has must stay solvable
+            system = grams + penalty[:, None, None] * np.eye(n_factors)
+            loadings = np.asarray(np.linalg.solve(system, toward[:, :, None])[:, :, 0], np.float64)
+            left = squares - np.einsum("dq,dq->d", toward + penalty[:, None] * loadings, loadings)
+            noise = np.divide(left, counts, out=np.ones(n_features), where=counts > 0)
+            model = replace(model, loadings=loadings, noise=np.maximum(noise, self.min_noise))
+        return model
 
     def transform(self, X: ArrayLike) -> Array:
         """Replace NaN by its expectation; observed values stay unchanged.
@@ -182,6 +211,102 @@ class ChannelImputer(IncompleteTransformer):
         return self.model_.posterior(values, observed)[0]
 
 
+@dataclass(eq=False, repr=False)
+class ChannelPCA(IncompleteTransformer):
+    """Reduce the columns of each channel to their first principal components.
+
+    For embeddings of a pretrained model, which have hundreds of columns per channel. Components
+    are learned from the samples that have the channel. Put it in a pipeline, so that they are
+    learned from the training part of each fold.
+
+    Parameters
+    ----------
+    channels : array-like of shape (n_features,), optional
+        Label per column, as in :class:`~idfsmec.IDFSMEC`.
+    n_components : int, default=16
+        Components per channel; fewer where a channel has fewer columns or samples.
+
+    Attributes
+    ----------
+    components_ : list of PCA
+        The fitted PCA of each channel; None for a channel that no sample has.
+    channel_names_ : ndarray of shape (n_channels,)
+        In order of first appearance.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only if X has string column names.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rng = np.random.default_rng(0)
+    >>> names = [f"{channel}__e{i}" for channel in ("F3", "O2") for i in range(50)]
+    >>> X = pd.DataFrame(rng.normal(size=(80, 100)), columns=names)
+    >>> X.loc[:9, names[:50]] = np.nan  # F3 fell off
+    >>> reduced = ChannelPCA(n_components=2).set_output(transform="pandas").fit_transform(X)
+    >>> reduced.isna().sum().to_dict()
+    {'F3__pc1': 10, 'F3__pc2': 10, 'O2__pc1': 0, 'O2__pc2': 0}
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "channels": ["array-like", None],
+        "n_components": [integer(1)],
+    }
+
+    channels: ArrayLike | None = None
+    _: KW_ONLY
+    n_components: int = 16
+
+    @checks_parameters
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Learn the components of each channel.
+
+        Parameters
+        ----------
+        X : FeatureTable or array-like of shape (n_samples, n_features)
+            A channel of which a column is NaN is missing in that sample.
+        y : ignored
+
+        Returns
+        -------
+        self : ChannelPCA
+        """
+        from sklearn.decomposition import PCA  # slow to import, and only used here
+
+        values = self._check_samples(X, reset=True, fewest=2)
+        names = getattr(self, "feature_names_in_", None)
+        self.channel_names_, self._columns = channel_columns(self.channels, values.shape[1], names)
+        self.components_: list[PCA | None] = []
+        for own in self._columns:
+            observed = values[~np.isnan(values[:, own]).any(axis=1)][:, own]
+            n_components = min(self.n_components, *observed.shape)
+            pca = PCA(n_components, svd_solver="full").fit(observed) if len(observed) else None
+            self.components_.append(pca)
+        return self
+
+    def transform(self, X: ArrayLike) -> Array:
+        """Return the components of each channel, NaN where the channel is missing."""
+        values = self._check_samples(X)
+        parts = [np.empty((len(values), 0))]
+        for own, pca in zip(self._columns, self.components_, strict=True):
+            if pca is not None:
+                observed = ~np.isnan(values[:, own]).any(axis=1)
+                part = np.full((len(values), pca.n_components_), np.nan)
+                if observed.any():
+                    part[observed] = pca.transform(values[observed][:, own])
+                parts.append(part)
+        return np.hstack(parts)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
+        """Name the components, such as ``F3__pc1``."""
+        check_is_fitted(self, "components_")
+        _check_feature_names_in(self, input_features)
+        pairs = zip(self.channel_names_, self.components_, strict=True)
+        counts = [(name, 0 if pca is None else pca.n_components_) for name, pca in pairs]
+        columns = [join_column(name, f"pc{k + 1}") for name, n in counts for k in range(n)]
+        return np.array(columns, dtype=object)
+
+
 @dataclass(frozen=True)
 class FactorModel:
     """Standardised features as loadings times factors plus a noise of their own."""
@@ -192,47 +317,8 @@ class FactorModel:
     noise: Array  # (n_features,), variance that the factors do not explain
     usable: Mask | bool = True  # channels that carry information; the others count as missing
 
-    @classmethod
-    def learn(
-        cls,
-        X: Array,
-        columns: Sequence[Indices],
-        n_factors: int,
-        ridge: float,
-        min_noise: float,
-        n_rounds: int,
-    ) -> FactorModel:
-        """Learn by expectation-maximisation."""
-        n, n_features = X.shape
-        model = cls(columns, Scaling.learn(X), np.empty((n_features, 0)), np.full(n_features, 0.5))
-        values, observed = model.standardise(X)
-        channel = channel_codes(columns)
-        squares = np.einsum("nd,nd->d", values, values)
-        counts = observed.sum(axis=0)[channel]
-        n_factors = min(n_factors, n // 2, int(np.count_nonzero(squares)) // 2)
-        model = replace(model, loadings=_leading_directions(values, observed, n_factors))
-        weights = observed.T.astype(np.float64)
-        for _ in range(n_rounds):
-            means, covariances = model.posterior(values, observed)
-            # Expected products of factors, summed over the samples that have each channel ...
-            moments = covariances + means[:, :, None] * means[:, None, :]
-            grams = weights @ moments.reshape(n, -1)
-            grams = grams.reshape(len(weights), n_factors, n_factors)[channel]
-            # ... and of features and factors: each feature is a ridge regression on the factors.
-            toward = values.T @ means
-            penalty = ridge * model.noise + 1e-9  # a channel that no sample has must stay solvable
-            system = grams + penalty[:, None, None] * np.eye(n_factors)
-            loadings = np.asarray(np.linalg.solve(system, toward[:, :, None])[:, :, 0], np.float64)
-            left = squares - np.einsum("dq,dq->d", toward + penalty[:, None] * loadings, loadings)
-            noise = np.divide(left, counts, out=np.ones(n_features), where=counts > 0)
-            model = replace(model, loadings=loadings, noise=np.maximum(noise, min_noise))
-        return model
-
     def standardise(self, X: Array) -> tuple[Array, Mask]:
-        """Standardise samples, 0 where the channel is missing; say who has which channel.
-
-        No value is more than 6 units away.
-        """
+        """Standardise samples to within 6, 0 where a channel is missing; say who has which."""
         observed = observed_channels(X, self.columns) & self.usable
         values = self.scaling.apply(X)
         values[(~observed)[:, channel_codes(self.columns)]] = 0.0

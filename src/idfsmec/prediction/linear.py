@@ -34,15 +34,12 @@ from idfsmec._validation import (
     number,
     warn_without_groups,
 )
-from idfsmec.prediction.imputer import ChannelImputer, FactorModel
+from idfsmec.prediction.imputer import Array, ChannelImputer, FactorModel, Indices
 from idfsmec.selection.base import RankingSelector, check_samples
 from idfsmec.selection.idfsmec import ChannelEstimator, ChannelTable, Fits
 from idfsmec.solver.scaling import is_constant
 from idfsmec.table.columns import observed_channels
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 Folds = list[tuple[Indices, Indices]]
 
 # Shares of the variance that the factors are given beside the features.
@@ -55,41 +52,6 @@ _TEMPERATURE = 0.05
 # Log odds per unit of the linear model, whose targets are -1 and 1: without held-out subjects, and
 # the bounds within which it is learned.
 _SLOPE, _SLOPES = 2.0, (0.1, 20.0)
-
-
-def _candidates(
-    factors: FactorModel,
-    trust: Array,
-    X: Array,
-    targets: Array,
-    weights: Array,
-    alphas: Sequence[float],
-) -> Array:
-    """Coefficients (n_candidates, D, c) for every share of the factors and every penalty.
-
-    The factors' means are linear in an imputed sample, so a model of them and of the features
-    is one of the features, with another penalty. One decomposition serves all.
-    """
-    Z, root = factors.impute(X), np.sqrt(weights)[:, None]
-    Z = (Z - np.average(Z, axis=0, weights=weights)) * root
-    targets = (targets - np.average(targets, axis=0, weights=weights)) * root
-    q, precise = factors.loadings.shape[1], factors.loadings / factors.noise[:, None]
-    to_factors = precise @ np.linalg.inv(np.eye(q) + factors.loadings.T @ precise)
-    left, stretch, right = _thin_svd(Z * trust)
-    means, toward = left.T @ (Z @ to_factors), left.T @ targets
-    own, common = np.sum(stretch**2), np.sum(means**2)
-    coefs = []
-    for share in _SHARES:
-        b = share * weights.sum() / common if common > 0 else 0.0
-        a = (1 - share * (b > 0)) * weights.sum() / own if own > 0 else 0.0
-        for alpha in alphas:
-            shrink = 1 / (a * stretch**2 + alpha)[:, None]
-            inner = np.eye(q) + b * means.T @ (shrink * means)
-            turn = np.linalg.solve(inner, b * means.T @ (shrink * toward))
-            weighed = shrink * (toward - means @ turn)
-            by_feature = a * trust[:, None] * (right.T @ (stretch[:, None] * weighed))
-            coefs.append(by_feature + b * to_factors @ (means.T @ weighed))
-    return np.array(coefs)
 
 
 def _votes(factors: FactorModel, X: Array, coef: Array) -> tuple[Array, Array]:
@@ -222,21 +184,45 @@ class ImputedLinear(ChannelEstimator):
     def _learn_candidates(
         self, fits: Fits, fold: int, train: Indices, targets: Array, weights: Array
     ) -> tuple[FactorModel, Array]:
-        """Learn to impute and all candidates from the training part of a fold."""
+        """Learn to impute and coefficients (n_candidates, D, c) from the training part of a fold.
+
+        There is a candidate for every share of the factors and every penalty. The factors' means
+        are linear in an imputed sample, so a model of them and of the features is one of the
+        features, with another penalty. One decomposition serves all.
+        """
         table, usable = fits.table, fits.usable(fold)
-        X = np.where(usable[table.channel_of], table.X[train], np.nan)
-        factors = ChannelImputer(table.channel_of, n_factors=self.n_factors).fit(X).model_
+        X, targets, weights = table.X[train], targets[train], weights[train]
+        known = np.where(usable[table.channel_of], X, np.nan)
+        factors = ChannelImputer(table.channel_of, n_factors=self.n_factors).fit(known).model_
         scaling = factors.scaling
         if table.n_classes > 1:  # the mean of the classes' means speaks for none of them
-            means = pd.DataFrame(X).groupby(table.target[train]).mean().to_numpy()
+            means = pd.DataFrame(known).groupby(table.target[train]).mean().to_numpy()
             centre = np.where(np.isnan(means), scaling.mean, means).mean(axis=0)
             scaling = replace(scaling, mean=centre)
         factors = replace(factors, scaling=scaling, usable=usable)
         scores = fits.weigh(self.gamma, fold=fold).scores
         trust = (scores / max(scores.mean(), 1e-300) + _FLOOR) ** _POWER
         trust[scaling.constant | ~usable[table.channel_of]] = 0.0
-        samples = table.X[train], targets[train], weights[train]
-        return factors, _candidates(factors, trust, *samples, self.alphas)
+        Z, root = factors.impute(X), np.sqrt(weights)[:, None]
+        Z = (Z - np.average(Z, axis=0, weights=weights)) * root
+        targets = (targets - np.average(targets, axis=0, weights=weights)) * root
+        q, precise = factors.loadings.shape[1], factors.loadings / factors.noise[:, None]
+        to_factors = precise @ np.linalg.inv(np.eye(q) + factors.loadings.T @ precise)
+        left, stretch, right = _thin_svd(Z * trust)
+        means, toward = left.T @ (Z @ to_factors), left.T @ targets
+        own, common = np.sum(stretch**2), np.sum(means**2)
+        coefs = []
+        for share in _SHARES:
+            b = share * weights.sum() / common if common > 0 else 0.0
+            a = (1 - share * (b > 0)) * weights.sum() / own if own > 0 else 0.0
+            for alpha in self.alphas:
+                shrink = 1 / (a * stretch**2 + alpha)[:, None]
+                inner = np.eye(q) + b * means.T @ (shrink * means)
+                turn = np.linalg.solve(inner, b * means.T @ (shrink * toward))
+                weighed = shrink * (toward - means @ turn)
+                by_feature = a * trust[:, None] * (right.T @ (stretch[:, None] * weighed))
+                coefs.append(by_feature + b * to_factors @ (means.T @ weighed))
+        return factors, np.array(coefs)
 
     def _check(self, X: ArrayLike, answer: str = "") -> Array:
         """Check samples; warn of those that have no usable channel, and say what they get."""
@@ -336,7 +322,12 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
 
     def _fit_table(self, table: ChannelTable, subjects: Indices) -> None:
         codes, n_classes = table.target, table.n_classes
-        folds = self._inner_folds(table.X, codes, subjects)
+        folds: Folds = []
+        sizes = (np.unique(subjects[codes == k]).size for k in range(n_classes))
+        if (n_folds := min(self.cv, *sizes)) > 1:
+            splits = StratifiedGroupKFold(n_folds).split(table.X, codes, subjects)
+            # Subjects who have samples of several classes may take all of one class with them.
+            folds = [fold for fold in splits if np.unique(codes[fold[0]]).size == n_classes]
         # A subject with samples of two classes counts as two subjects.
         pairs, subjects = np.unique(subjects * n_classes + codes, return_inverse=True)
         class_of = pairs % n_classes
@@ -351,15 +342,6 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         learned = self._learn(table, folds, subjects, targets, weights, subject_weights)
         self._coef *= self._calibrate(table.X, learned, subjects, class_of, subject_weights)
         self.coef_ = self._coef.T / self._factors.scaling.unit
-
-    def _inner_folds(self, X: Array, codes: Indices, subjects: Indices) -> Folds:
-        classes = range(self.classes_.size)
-        n_folds = min(self.cv, *(np.unique(subjects[codes == k]).size for k in classes))
-        if n_folds < 2:
-            return []
-        folds = StratifiedGroupKFold(n_folds).split(X, codes, subjects)
-        # Subjects who have samples of several classes may take all of one class with them.
-        return [fold for fold in folds if np.unique(codes[fold[0]]).size == len(classes)]
 
     def _calibrate(
         self,

@@ -20,9 +20,6 @@ from idfsmec.selection.defaults import GAMMAS, LAMS
 Family = Literal["proposed", "filter", "wrapper", "embedded", "sanity", "ablation"]
 #: Families that are compared when no methods are named; an ablation is a method in pieces.
 COMPARED: tuple[Family, ...] = ("proposed", "filter", "wrapper", "embedded", "sanity")
-#: What imputes unless a method says otherwise; on average it loses least to missing channels.
-DEFAULT_IMPUTER = "factors"
-
 
 Entry = TypeVar("Entry", bound="Imputer | Classifier | Method")
 
@@ -91,11 +88,6 @@ class Imputer(Part):
 
     marks_missing: bool = False
 
-    def describe(self) -> dict[str, Any]:
-        """Return what determines its results, as JSON can hold it."""
-        marks = {"marks_missing": True} if self.marks_missing else {}
-        return {**marks, **super().describe()}
-
 
 @dataclass(frozen=True)
 class Classifier(Part):
@@ -114,10 +106,6 @@ class Classifier(Part):
     def log_odds_slope(self) -> float:
         """Slope from decisions to approximate log odds, for the log loss; 2 suits an SVM."""
         return 1.0 if hasattr(self.build(), "predict_proba") else 2.0
-
-    def describe(self) -> dict[str, Any]:
-        """Return what determines its results, as JSON can hold it."""
-        return {"slope": self.log_odds_slope, **super().describe()}
 
 
 @dataclass(frozen=True)
@@ -178,7 +166,7 @@ class Method(Part):
 
     family: Family = "filter"
     label: str = ""
-    imputer: str | Imputer = DEFAULT_IMPUTER
+    imputer: str | Imputer = "factors"  # on average it loses least to missing channels
     classifier: str | Classifier = "svm"
     settings: tuple[dict[str, Any], ...] = ({},)
     depends_on_k: bool = False
@@ -274,10 +262,12 @@ class Method(Part):
         described = {"name": selector.pop("name"), "selector": selector}
         if self.is_whole:
             return described
+        imputer, classifier = self.imputing, self.classifying
+        marks = {"marks_missing": True} if imputer.marks_missing else {}
         return {
             **described,
-            "imputer": self.imputing.describe(),
-            "classifier": self.classifying.describe(),
+            "imputer": {**imputer.describe(), **marks},
+            "classifier": {**classifier.describe(), "slope": classifier.log_odds_slope},
             "settings": list(map(_plain, self.settings)),
             "depends_on_k": self.depends_on_k,
             "all_features": self.all_features,
@@ -305,13 +295,13 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def lazily(path: str, **parameters: Any) -> Callable[[], Any]:
-    """Name an estimator that is imported and made when it is asked for."""
-    return partial(_make, path, parameters)
+def lazily(path: str, **parameters: Any) -> Callable[..., Any]:
+    """Name a function, or an estimator with parameters, that is imported when it is called."""
+    return partial(_call, path, **parameters)
 
 
-def _make(path: str, parameters: Mapping[str, Any]) -> Any:
-    return pkgutil.resolve_name(path)(**parameters)
+def _call(path: str, /, *args: Any, **parameters: Any) -> Any:
+    return pkgutil.resolve_name(path)(*args, **parameters)
 
 
 #: All methods by name; :func:`register_method` adds to it.
@@ -323,12 +313,7 @@ CLASSIFIERS: Registry[Classifier] = Registry("classifier")
 
 
 def register_method(
-    name: str,
-    selector: Any,
-    *,
-    family: Family = "filter",
-    overwrite: bool = False,
-    **options: Any,
+    name: str, selector: Any, *, family: Family = "filter", overwrite: bool = False, **options: Any
 ) -> Method:
     """Register a method, so that evaluation, training, report and commands find it by name.
 
@@ -449,25 +434,17 @@ def with_parts(
     return [replace(method, **parts) for method in methods]
 
 
+_every = {"keep_empty_features": True}
 # 0 is the training mean of a standardised feature.
-_mean = lazily(
-    "sklearn.impute.SimpleImputer", strategy="constant", fill_value=0.0, keep_empty_features=True
-)
-_nearest = lazily("sklearn.impute.KNNImputer", n_neighbors=10, keep_empty_features=True)
+_mean = lazily("sklearn.impute.SimpleImputer", strategy="constant", fill_value=0.0, **_every)
 register_imputer("mean", _mean)
-register_imputer("neighbours", _nearest)
+register_imputer("neighbours", lazily("sklearn.impute.KNNImputer", n_neighbors=10, **_every))
 register_imputer("factors", lazily("idfsmec.prediction.ChannelImputer"))
 register_imputer("indicators", _mean, marks_missing=True)
 
-
-def _decide_many_svms(*data: Any, **options: Any) -> Any:
-    from idfsmec.selection.search import svm_decisions
-
-    return svm_decisions(*data, **options)
-
-
 _svm = lazily("sklearn.svm.LinearSVC", dual=False)
-CLASSIFIERS.add(Classifier("svm", _svm, decide_many=_decide_many_svms))
+_svms = lazily("idfsmec.selection.search.svm_decisions")
+CLASSIFIERS.add(Classifier("svm", _svm, decide_many=_svms))
 register_classifier("ridge", lazily("idfsmec.prediction.sanity.RidgeByCost"))
 register_classifier("idfsmec", lazily("idfsmec.prediction.IDFSMECClassifier"))
 register_classifier("boosting", lazily("idfsmec.prediction.sanity.Boosting"))
@@ -479,35 +456,27 @@ def _add(
     METHODS.add(Method(name, lazily(f"idfsmec.{path}", **parameters), family, **options))
 
 
-_add("IDFS-MEC", "selection.IDFSMEC", "proposed", settings=settings_grid(lam=LAMS, gamma=GAMMAS))
+_add("IDFS-MEC", "selection.IDFSMEC", "proposed", settings={"lam": LAMS, "gamma": GAMMAS})
 # Inner folds only choose a setting, the number of features and the cost: some samples do.
-_some = 600
-_add(
-    "ReliefF", "selection.ReliefF", "filter", label="ReliefF (10 neighbours)", inner_samples=_some
-)
+_some: dict[str, Any] = {"inner_samples": 600}
+_add("ReliefF", "selection.ReliefF", "filter", label="ReliefF (10 neighbours)", **_some)
 _add("mRMR", "selection.MRMR", "filter", label="mRMR (difference)")
 _add("CMIM", "selection.CMIM", "filter")
 _add("MRMSR", "selection.MRMSR", "filter")
 _add("RRCT", "selection.RRCT", "filter")
 # Full searches on all samples chose no better subsets.
-_search: dict[str, Any] = {
-    "label": "PS-NSGA (1-NN)",
-    "inner": {"n_generations": 10},
-    "needs": "pymoo",
-}
-_few = {"max_samples": 600, "random_state": 0}
+_few, _rough = {"max_samples": 600, "random_state": 0}, {"n_generations": 10}
+_search: dict[str, Any] = {"label": "PS-NSGA (1-NN)", "inner": _rough, "needs": "pymoo"}
 _add("PS-NSGA", "selection.PSNSGA", "wrapper", _few, slow=True, **_search)
 # Three values where the lineage has seven: a setting costs a fit per inner fold.
-_gammas = settings_grid(gamma=(1e-2, 1.0, 1e2))
-_rfs: dict[str, Any] = {"settings": _gammas, "inner": {"tol": 1e-4}, "inner_samples": _some}
-_add("RFS", "selection.RFS", "embedded", {"standardize": True}, **_rfs)
+_gammas: dict[str, Any] = {"settings": {"gamma": (1e-2, 1.0, 1e2)}, "inner": {"tol": 1e-4}}
+_add("RFS", "selection.RFS", "embedded", {"standardize": True}, **_gammas, **_some)
 _add("FSOR", "selection.FSOR", "embedded")
-_add("GRMOR", "selection.GRMOR", "embedded", settings=settings_grid(lam=(1e-3, 1.0, 1e3)))
+_add("GRMOR", "selection.GRMOR", "embedded", settings={"lam": (1e-3, 1.0, 1e3)})
 _starts: dict[str, Any] = {"label": "CD-LSR (10 starts)", "depends_on_k": True}
 _add("CD-LSR", "selection.CDLSR", "embedded", {"random_state": 0}, **_starts)
 # Seconds a fit on 19 channels, a minute on 128.
-_alphas = settings_grid(alpha=(0.1, 0.3))
-_add("group lasso", "selection.GroupLasso", "embedded", settings=_alphas, slow=True)
+_add("group lasso", "selection.GroupLasso", "embedded", settings={"alpha": (0.1, 0.3)}, slow=True)
 _columns, _costs = "prediction.sanity.ColumnOrder", (1e-4, 1e-3, 1e-2, 1e-1)
 _add("all features", _columns, "sanity", all_features=True, costs=_costs)
 _add("random", "prediction.sanity.RandomOrder", "sanity")

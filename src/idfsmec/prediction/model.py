@@ -13,7 +13,7 @@ import platform
 import time
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
 from os import PathLike
@@ -64,9 +64,8 @@ TRUSTED_TYPES = (
 _MAY_BE_INFINITE = ("unit", "held_out_loss_", "objective_")
 _ABOUT = "idfsmec.json"
 _MOST_BYTES = 2**31  # unpacked; no model is as large
-# What of a model is written as JSON, in readable form.
-_DESCRIBED = ("columns", "settings", "data", "reference", "protocol", "performance", "versions")
-_ABOUT_FIELDS = (*_DESCRIBED, "created", "audit")
+# What of a model is written by skops; all else is written as JSON, in readable form.
+_PARTS = ("estimator", "imputer", "harmonizer")
 # Entries that cards and pages show.
 _NEEDED = {
     "data": {"n_subjects", "n_samples", "subjects", "share_missing"},
@@ -131,6 +130,9 @@ class Model:
         )
 
 
+_ABOUT_FIELDS = [each.name for each in fields(Model) if each.name not in _PARTS]
+
+
 def fit_model(
     table: FeatureTable, estimator: Any = None, *, harmonize: bool | str = False
 ) -> Model:
@@ -174,13 +176,20 @@ def fit_model(
     fitted, harmonizer = fit_estimator(estimator, table, harmonize=harmonize)
     X = harmonize_sites(harmonizer, table.X, table.sites)
     imputer = ChannelImputer().fit(X)
+    subjects = table.subjects.groupby(table.y).nunique()
     own_versions = {"python": platform.python_version(), "idfsmec": __version__}
     return Model(
         fitted,
         imputer,
         tuple(map(str, table.X.columns)),
         settings={key: value for key, value in table.info.items() if key not in _PERSONAL},
-        data=_describe(table),
+        data={
+            "n_samples": len(table),
+            "n_subjects": int(table.subjects.nunique()),
+            "subjects": {str(label): int(count) for label, count in subjects.items()},
+            "share_missing": float(1.0 - table.observed.to_numpy().mean()),
+            "conditions": table.conditions,
+        },
         reference=learn_reference(imputer, X, table.subjects),
         versions={name: version(name) for name in _PACKAGES} | own_versions,
         created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -224,18 +233,6 @@ def rows_with_a_channel(table: FeatureTable) -> FeatureTable:
     return table if there.all() else table.take(there)
 
 
-def _describe(table: FeatureTable) -> dict[str, Any]:
-    subjects = table.subjects.groupby(table.y).nunique()
-    observed = table.observed
-    return {
-        "n_samples": len(table),
-        "n_subjects": int(table.subjects.nunique()),
-        "subjects": {str(label): int(count) for label, count in subjects.items()},
-        "share_missing": float(1.0 - observed.to_numpy().mean()),
-        "conditions": table.conditions,
-    }
-
-
 def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
     """Write a model to a file, without pickle.
 
@@ -263,9 +260,8 @@ def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = Fal
     from skops import io as skops_io
 
     path = check_model_path(path, overwrite=overwrite)
-    parts = {"estimator": model.estimator, "imputer": model.imputer}
-    if model.harmonizer is not None:
-        parts["harmonizer"] = model.harmonizer
+    parts = {name: getattr(model, name) for name in _PARTS}
+    parts = {name: part for name, part in parts.items() if part is not None}
     content = skops_io.dumps(parts, compression=zipfile.ZIP_DEFLATED)
     if foreign := _foreign_types(content):
         raise InputError(
@@ -335,8 +331,7 @@ def load_model(path: str | PathLike[str]) -> Model:
         _refuse_nan(parts)
         _check_description(about)
         described = {name: about[name] for name in _ABOUT_FIELDS}
-        model = Model(**{"harmonizer": None, **parts, **described})
-        model = replace(model, columns=tuple(model.columns))
+        model = Model(**parts, **described | {"columns": tuple(about["columns"])})
         if model.classes != about["classes"]:
             raise ValueError("its classes are not those of its description")
         _try(model)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -35,28 +36,17 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from idfsmec.errors import InputError
-from idfsmec.metrics import METRICS, Scores
+from idfsmec.metrics import METRICS, Codes, Floats
 from idfsmec.prediction.harmonizer import SiteHarmonizer, reference_class
 from idfsmec.prediction.methods import Imputer, Method
 from idfsmec.selection import rank_grid
 from idfsmec.selection.defaults import CRITERION, N_FEATURES, SVM_COSTS
-from idfsmec.selection.search import (
-    Asked,
-    Sets,
-    Split,
-    SplitScorer,
-    Tuned,
-    by_class,
-    middle_cost,
-    tune,
-)
+from idfsmec.selection.search import Sets, Split, SplitScorer, Tuned, by_class, middle_cost, tune
 from idfsmec.solver.scaling import FAR, Scaling
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import observed_channels
 from idfsmec.table.positions import channel_positions
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 Rows = Codes | slice
 
 #: Bytes of prepared samples that are kept for the next method on the same fold.
@@ -84,7 +74,8 @@ class TableArrays:
     positions: Floats | None = field(default=None, repr=False)
     sites: NDArray[np.str_] | None = field(default=None, repr=False)
     rows: Codes | None = field(default=None, repr=False)  # of the source; by default all
-    hidden: NDArray[np.bool_] | None = field(default=None, repr=False)  # channels taken away
+    # Channels that are taken away, (n_samples, n_channels).
+    hidden: NDArray[np.bool_] | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -95,7 +86,6 @@ class TableArrays:
         montage = montage if isinstance(montage, str) else None
         classes, y = np.unique(table.y.to_numpy(), return_inverse=True)
         names = table.subjects.to_numpy().astype(str)
-        order = {channel: code for code, channel in enumerate(table.channels)}
         return cls(
             name=name,
             digest=digest,
@@ -103,7 +93,7 @@ class TableArrays:
             y=y.astype(np.intp),
             subjects=np.unique(names, return_inverse=True)[1].astype(np.intp),
             subject_names=names,
-            channel_of=np.array([order[v] for v in table.column_channels], dtype=np.intp),
+            channel_of=pd.Index(table.channels).get_indexer(pd.Index(table.column_channels)),
             columns=tuple(map(str, table.X.columns)),
             channels=tuple(map(str, table.channels)),
             classes=tuple(classes.tolist()),
@@ -149,11 +139,6 @@ class TableArrays:
             sites=None if self.sites is None else self.sites[rows],
         )
 
-    def keep_observed(self, observed: NDArray[np.bool_]) -> TableArrays:
-        """Take away channels; ``observed`` is of shape (n_samples, n_channels)."""
-        hidden = ~observed if self.hidden is None else self.hidden | ~observed
-        return replace(self, hidden=hidden)
-
     def take_channels(self, kept: Sequence[int]) -> tuple[TableArrays, Codes]:
         """Keep some channels, in the order of the table; also return their columns."""
         kept = sorted(kept)
@@ -168,11 +153,6 @@ class TableArrays:
         )
         return smaller, columns
 
-    def spread_channels(self, count: int) -> tuple[TableArrays, Codes]:
-        """Keep so many channels, evenly over the table; also return their columns."""
-        last = len(self.channels) - 1
-        return self.take_channels([round(i * last / max(count - 1, 1)) for i in range(count)])
-
 
 def is_large(samples: TableArrays) -> bool:
     """Whether a table is so large that only one fold of it is kept prepared."""
@@ -180,10 +160,7 @@ def is_large(samples: TableArrays) -> bool:
 
 
 def harmonize_samples(harmonize: bool | str, *samples: TableArrays) -> list[TableArrays]:
-    """Bring sites to one location and scale, as learned from the first of some samples.
-
-    What sites do is learned from all samples (True) or from those of the class named.
-    """
+    """Bring sites to one location and scale, as learned from the first, or a class of them."""
     if not harmonize:
         return list(samples)
     train = samples[0]
@@ -238,18 +215,14 @@ class Prepared(NamedTuple):
 
 @dataclass(eq=False)
 class FoldSamples:
-    """Training and test samples of a fold, as they are and prepared.
-
-    Rows count in ``train`` and ``test``; ``selecting`` are the training samples as the selector
-    may see them.
-    """
+    """Training and test samples of a fold, as they are and prepared."""
 
     train: TableArrays
     test: TableArrays
-    selecting: TableArrays
+    selecting: TableArrays  # the training samples as the selector may see them
     harmonize: bool | str = False
-    train_rows: Rows = field(default_factory=lambda: slice(None))
-    test_rows: Rows = field(default_factory=lambda: slice(None))
+    train_rows: Rows = field(default_factory=lambda: slice(None))  # of train
+    test_rows: Rows = field(default_factory=lambda: slice(None))  # of test
     # By the fold's id: a fold that is its own key would stay until garbage is collected.
     kept: dict[tuple[int, str], Prepared] = field(default_factory=dict, repr=False)
 
@@ -259,37 +232,30 @@ class FoldSamples:
         self.y_test = self.test.y[self.test_rows]
         self.subjects_test = self.test.subjects[self.test_rows]
         self.inner: list[FoldSamples] = []
-        self.held_out: list[Codes] = []  # training samples that each inner fold holds out
 
     def add_inner(self, splits: Sequence[tuple[Codes, Codes]]) -> None:
         """Add inner folds, given by rows of the training samples."""
         sides = self.train, self.train, self.selecting, self.harmonize
         self.inner = [FoldSamples(*sides, *split, kept=self.kept) for split in splits]
-        self.held_out = [test for _, test in splits]
 
     def sides(self) -> list[TableArrays]:
-        """Return training and test samples; sites are harmonized where that is asked for.
-
-        A new site goes by all samples that it has, so that these are harmonized at once.
-        """
+        """Return training and test samples; sites are harmonized where that is asked for."""
+        # A new site goes by all samples that it has, so that these are harmonized at once.
         both = self.train.take(self.train_rows), self.test.take(self.test_rows)
         return harmonize_samples(self.harmonize, *both)
 
     def prepare(self, imputer: Imputer | None = None) -> Prepared:
         """Harmonize, scale and impute; what fits into memory is kept for the next method."""
         key = id(self), "" if imputer is None else json.dumps(imputer.describe(), sort_keys=True)
-        if key not in self.kept:
-            both = 1 if self.selecting is self.train else 2
-            n_rows = both * self.y_train.size + self.y_test.size
-            left = KEPT_BYTES - 8 * self.train.channel_of.size * n_rows
-            if is_large(self.train):
-                self.kept.clear()
-            while self.kept and left < sum(kept.nbytes for kept in self.kept.values()):
-                self.kept.popitem()
-            self.kept[key] = self._prepare(imputer)
-        return self.kept[key]
-
-    def _prepare(self, imputer: Imputer | None) -> Prepared:
+        if key in self.kept:
+            return self.kept[key]
+        both = 1 if self.selecting is self.train else 2
+        n_rows = both * self.y_train.size + self.y_test.size
+        left = KEPT_BYTES - 8 * self.train.channel_of.size * n_rows
+        if is_large(self.train):
+            self.kept.clear()
+        while self.kept and left < sum(kept.nbytes for kept in self.kept.values()):
+            self.kept.popitem()
         train, test = self.sides()
         steps, train_X = Preparation.learn(train, imputer)
         selecting_X = train_X
@@ -298,7 +264,7 @@ class FoldSamples:
             selecting_X = Preparation.learn(selecting, imputer)[1]
         test_X = test.X
         test_X = steps.apply(test_X, copy=test_X is test.source)
-        prepared = Prepared(selecting_X, train_X, test_X)
+        self.kept[key] = prepared = Prepared(selecting_X, train_X, test_X)
         for side in prepared:
             side.setflags(write=False)  # methods share them
         return prepared
@@ -331,7 +297,6 @@ class MethodPipeline:
     method: Method
     n_features: Sequence[int] = N_FEATURES  # numbers that tuning compares
     costs: Sequence[float] = SVM_COSTS  # of the classifier, unless the method has its own
-    class_weight: str | None = "balanced"
     clip: float | None = FAR  # standardised values further from 0 count as this far away
     tuned_by: str = CRITERION  # what tuning maximises
     random_state: int = 0
@@ -361,11 +326,7 @@ class MethodPipeline:
         most_samples: int | None = None,
         **parameters: Any,
     ) -> Codes:
-        """Rank the columns by the training samples, (n_settings, n_ks, n_columns), 1 is best.
-
-        For some of the method's settings (by default all) and numbers of features; with
-        ``most_samples`` by so many at most.
-        """
+        """Rank the columns by the training samples, (n_settings, n_ks, n_columns), 1 is best."""
         settings = range(len(self.method.settings)) if settings is None else settings
         ks = self.ks(fold) if ks is None else ks
         counts = [{"n_features_to_select": k} for k in ks] if self.method.depends_on_k else [{}]
@@ -387,15 +348,14 @@ class MethodPipeline:
         a fold as in those of an inner one, so that it may share work between inner folds; not
         where sites are harmonized, which is learned in each.
         """
-        how: dict[str, Any]
         selector = self._selector(fold, **self.method.inner)
         alike = self.method.takes_missing and selector.get_params().get("standardize", False)
         if not alike or fold.harmonize or self.method.depends_on_k:
             how = {"most_samples": self.method.inner_samples, **self.method.inner}
             return np.stack([self.rank(part, **how) for part in fold.inner])
-        how = {"held_out": fold.held_out, "groups": fold.groups_train}
-        X = fold.prepare().selecting
-        ranks = rank_grid(selector, X, fold.y_train, self.method.settings, **how)
+        given = fold.prepare().selecting, fold.y_train, self.method.settings
+        held_out: list[Any] = [part.test_rows for part in fold.inner]
+        ranks = rank_grid(selector, *given, held_out=held_out, groups=fold.groups_train)
         return np.repeat(ranks[:, :, None, :], len(self.ks(fold)), axis=2)
 
     def _selector(self, fold: FoldSamples, **parameters: Any) -> BaseEstimator:
@@ -409,17 +369,13 @@ class MethodPipeline:
     def tune(self, fold: FoldSamples) -> Tuned:
         """Let inner folds choose a setting and C for each number of features, and that number."""
         return tune(
-            [self._scorer(part, [self.tuned_by]) for part in fold.inner],
+            [self.scorer(part, [self.tuned_by]) for part in fold.inner],
             self.rank_inner(fold),
             self.ks(fold),
             default=self.method.default_setting,
             costs=self.costs,
             metric=self.tuned_by,
         )
-
-    def score(self, fold: FoldSamples, wanted: Sequence[Asked]) -> list[Scores]:
-        """Score rankings with a number of features and a C each on the test samples."""
-        return self._scorer(fold).score_all(wanted)
 
     def decide(
         self,
@@ -428,10 +384,7 @@ class MethodPipeline:
         k: int | None = None,
         C: float | None = None,
     ) -> Floats:
-        """Return decisions on the test samples, (n_test, n_classes), by default untuned.
-
-        Without ``ranks`` of the columns, the selector ranks them by the training samples.
-        """
+        """Return decisions on the test samples, (n_test, n_classes), by default untuned."""
         if self.method.is_whole:
             return self.fit_whole(fold)[0]
         k = max(self.ks(fold)) if k is None else k
@@ -441,7 +394,8 @@ class MethodPipeline:
         sets = [(columns, middle_cost(self.costs) if C is None else C)]
         return self._classify(fold, split.train, split.y_train, split.test, sets)[0]
 
-    def _scorer(self, fold: FoldSamples, metrics: Sequence[str] = METRICS) -> SplitScorer:
+    def scorer(self, fold: FoldSamples, metrics: Sequence[str] = METRICS) -> SplitScorer:
+        """Return what scores sets of features, with a C each, on the test samples."""
         # Samples are prepared when they are scored: the next fold may be as large.
         split, classify = partial(self._split, fold), partial(self._classify, fold)
         return SplitScorer(split, classify, metrics, self.classifier.log_odds_slope)
@@ -464,7 +418,7 @@ class MethodPipeline:
         sets = [(np.searchsorted(used, columns), C) for columns, C in sets]
         n_classes, decide = fold.train.n_classes, self.classifier.decide_many
         if decide is not None:
-            decide = partial(decide, n_classes=n_classes, class_weight=self.class_weight)
+            decide = partial(decide, n_classes=n_classes, class_weight="balanced")
             if not self.marks_missing:
                 return list(decide(train, y, test, sets))
         results = []
@@ -484,14 +438,11 @@ class MethodPipeline:
 
     def build_classifier(self, C: float, channels: Codes) -> Any:
         """Make a fresh classifier with what is known about its columns."""
-        how = {"class_weight": self.class_weight, "random_state": self.random_state}
+        how = {"class_weight": "balanced", "random_state": self.random_state}
         return self.classifier.build(C=None if np.isnan(C) else C, channels=channels, **how)
 
     def fit_tuned(self, fold: FoldSamples) -> tuple[FittedMethod, dict[str, Any]]:
-        """Tune on inner folds, and fit on all training samples.
-
-        Also return ``n_features``, ``C`` and the selector's setting.
-        """
+        """Tune on inner folds, fit on all training samples; also return what tuning chose."""
         best = self.tune(fold).best
         k, C = best.n_features, best.cost
         ranks = self.rank(fold, [best.setting], [k])[0, 0]
@@ -520,18 +471,18 @@ class MethodPipeline:
         return fitted, {"n_features": k, "C": C, **self.method.settings[best.setting]}
 
     def fit_whole(self, fold: FoldSamples) -> tuple[Floats, Codes]:
-        """Fit a method that is a whole classifier, on samples as they are.
-
-        Return its decisions on the test samples, (n_test, n_classes), and the columns that it
-        keeps, as far as it says so, else all.
-        """
+        """Fit a whole classifier on samples as they are; return its decisions and its columns."""
         train, test = fold.sides()
         labels, names = np.asarray(train.classes), list(train.columns)
         X, new = (pd.DataFrame(side.X, columns=names) for side in (train, test))
         model = self.method.build(random_state=self.random_state)
         model = fit_with_groups(model, X, labels[train.y], train.subject_names)
         codes = np.searchsorted(labels, model.classes_)
-        return by_class(decision_values(model, new), codes, labels.size), _kept(model, names)
+        columns = np.arange(len(names))
+        with suppress(AttributeError, TypeError, ValueError):  # if a pipeline says what it keeps
+            kept = model[:-1].get_feature_names_out(np.asarray(names, dtype=object))
+            columns = np.array([names.index(name) for name in kept], dtype=np.intp)
+        return by_class(decision_values(model, new), codes, labels.size), columns
 
 
 def fit_with_groups(model: Any, X: Any, y: NDArray, groups: ArrayLike, **extra: Any) -> Any:
@@ -546,15 +497,6 @@ def decision_values(model: Any, X: Any) -> Floats:
     if hasattr(model, "decision_function"):
         return np.asarray(model.decision_function(X))
     return np.log(np.maximum(model.predict_proba(X), 1e-3))
-
-
-def _kept(model: Any, columns: Sequence[str]) -> Codes:
-    """Return the columns that reach the last step of a pipeline, if it says so."""
-    try:
-        names = model[:-1].get_feature_names_out(np.asarray(columns, dtype=object))
-        return np.array([columns.index(name) for name in names], dtype=np.intp)
-    except (AttributeError, TypeError, ValueError):
-        return np.arange(len(columns))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

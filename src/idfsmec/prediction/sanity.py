@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import RidgeClassifier
 from sklearn.utils import check_random_state
 
 from idfsmec._validation import Constraints, integer
+from idfsmec.metrics import Codes, Floats
 from idfsmec.selection.base import CompleteSelector
 from idfsmec.solver.scaling import Scaling
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 
 class ColumnOrder(CompleteSelector):
@@ -54,10 +52,7 @@ class AnovaF(CompleteSelector):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ForestImportance(CompleteSelector):
-    """Order features by the impurity importance of a random forest.
-
-    Each tree sees at most ``max_samples``: those of a subject are alike.
-    """
+    """Order features by the impurity importance of a random forest."""
 
     _parameter_constraints: ClassVar[Constraints] = {
         "n_estimators": [integer(1)],
@@ -66,7 +61,7 @@ class ForestImportance(CompleteSelector):
     }
 
     n_estimators: int = 200
-    max_samples: int = 256
+    max_samples: int = 256  # of each tree; those of a subject are alike
     random_state: Any = None
 
     def _rank(self, X: Floats, y: Codes) -> None:

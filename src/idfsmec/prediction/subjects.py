@@ -171,10 +171,9 @@ def predict_subjects(
         conditions = table.rows["condition"]
     subjects = []
     for code, name in enumerate(names):
-        doubt = _other_condition(model, conditions.to_numpy()[codes == code])
-        own = X[codes == code]
-        prediction = _predict_subject(model, str(name), own, calibration, allow_unusual)
-        doubts = (*prediction.warnings, *([doubt] if doubt else []))
+        own = codes == code
+        prediction = _predict_subject(model, str(name), X[own], calibration, allow_unusual)
+        doubts = (*prediction.warnings, *_other_conditions(model, conditions[own]))
         subjects.append(replace(prediction, warnings=doubts))
     if model.data.get("conditions") and conditions.isna().any():
         notes.append(
@@ -286,20 +285,16 @@ def _other_settings(model: Model, table: FeatureTable) -> list[str]:
         for key in keys
         if key in table.info and key in model.settings and table.info[key] != model.settings[key]
     ]
-    if not differ:
-        return []
-    return [
-        f"the table's features were computed differently from the model's: {'; '.join(differ)}"
-    ]
+    note = "the table's features were computed differently from the model's"
+    return [f"{note}: {'; '.join(differ)}"] if differ else []
 
 
-def _other_condition(model: Model, conditions: Iterable[Any]) -> str:
+def _other_conditions(model: Model, conditions: pd.Series) -> list[str]:
     """Name conditions of a subject's samples that the model was not trained on."""
     trained = model.data.get("conditions") or []
-    others = sorted({str(name) for name in conditions if not pd.isna(name)} - set(trained))
-    if not (trained and others):
-        return ""
-    return f"the model was trained on {listing(trained)}, but this is {listing(others)}"
+    others = sorted(set(conditions.dropna().astype(str)) - set(trained))
+    note = f"the model was trained on {listing(trained)}, but this is {listing(others)}"
+    return [note] if trained and others else []
 
 
 def _predict_subject(
