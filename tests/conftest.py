@@ -1,6 +1,7 @@
 """Small tables, and a small study of real files, that many tests share."""
 
 import gc
+import os
 
 import mne
 import numpy as np
@@ -11,6 +12,9 @@ from idfsmec.cli.console import console
 from idfsmec.recordings import simulate_cohort
 from tests.clusters import two_workers
 
+# Where no number of processes is given all cores count: one, whatever the machine has, because each
+# worker process first imports everything. Tests of processes give a number.
+os.environ["LOKY_MAX_CPU_COUNT"] = "1"
 # Errors are broken at the width of the terminal, and tests look for whole sentences.
 console("stderr").width = 1000
 # Whoever changes nothing sees the same few examples again; how long one takes says how busy the
