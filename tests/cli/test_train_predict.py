@@ -164,6 +164,8 @@ def test_more_folds_than_participants_of_a_class_are_refused(folder, model, tmp_
     most = FeatureTable.read(table).by_subject().y.value_counts().min()
     line = f"300 folds by participant are not possible: the smallest class has {most} participants"
     refused(line, "train", table, "-o", tmp_path / "m.skops", "--folds", 300)
+    assert most == 8
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_model_and_a_ranking_of_few_electrodes_use_the_same_ones(tmp_path):

@@ -62,6 +62,7 @@ def test_rows_are_exported_with_the_number_of_electrodes(results):
     assert rows["k"].tolist() == (2 * rows["n_channels"]).tolist()
 
 
+@pytest.mark.usefixtures("empty_figure_files")
 def test_the_page_has_figure_table_map_and_sentence(results):
     page = write_report(results.folder, overwrite=True).read_text("utf-8")
     sentence = electrode_curve(results).sentence

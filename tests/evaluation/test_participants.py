@@ -53,6 +53,7 @@ def test_subsets_have_so_many_subjects_of_the_training_fold(results):
     assert found.curve["significant"].isin([0, 0.5, 1]).all()
 
 
+@pytest.mark.usefixtures("empty_figure_files")
 def test_the_page_has_figure_numbers_and_sentence(results):
     page = write_report(results.folder, overwrite=True).read_text("utf-8")
     assert participant_curve(results).sentence in page

@@ -18,7 +18,7 @@ from tests.evaluation.cohorts import Computed
 
 from .releases import WRITERS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty_figure_files")]
 
 PROTOCOL = Protocol(rates=[0.3], n_splits=2, ks=[10], svm_costs=[0.1], n_inner_splits=2)
 #: The small data set goes through nested tuning, the large ones through the paper's protocol.

@@ -16,6 +16,7 @@ def wards(request, tmp_path_factory):
     return out
 
 
+@pytest.mark.usefixtures("empty_figure_files")
 def test_the_page_says_who_was_left_out_and_how_settings_were_chosen(wards):
     results = Results.read(wards)
     found = summarise(results)
