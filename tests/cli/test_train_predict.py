@@ -171,7 +171,7 @@ def test_more_folds_than_participants_of_a_class_are_refused(folder, model, tmp_
 def test_a_model_and_a_ranking_of_few_electrodes_use_the_same_ones(tmp_path):
     table = make_cohort(n_channels=5).write(tmp_path / "clinic.parquet")
     model = tmp_path / "model.skops"
-    done = run("train", table, "-o", model, "--electrodes", 2, "--repeats", 1)
+    done = run("train", table, "-o", model, "--electrodes", 2, "--folds", 2, "--repeats", 1)
     assert done.exit_code == 0, done.output + done.stderr
     assert "electrodes: E" in done.output
     kept = set(load_model(model).channels)
