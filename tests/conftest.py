@@ -1,16 +1,22 @@
 """Small tables, and a small study of real files, that many tests share."""
 
 import gc
+import os
+from pathlib import Path
 
 import mne
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from matplotlib.figure import Figure
 
 from idfsmec.cli.console import console
 from idfsmec.recordings import simulate_cohort
 from tests.clusters import two_workers
 
+# Without a number of processes all cores are used: here one, whatever the machine has, because a
+# worker process imports everything first. Tests of processes give a number.
+os.environ["LOKY_MAX_CPU_COUNT"] = "1"
 # Errors are broken at the width of the terminal, and tests look for whole sentences.
 console("stderr").width = 1000
 # Whoever changes nothing sees the same few examples again; how long one takes says how busy the
@@ -118,6 +124,23 @@ def spoil():
         path.write_bytes(np.random.default_rng(0).bytes(2000))
 
     return do
+
+
+@pytest.fixture
+def empty_figure_files(monkeypatch):
+    """Leave the files beside a page empty, whose drawing takes most of the time of a report.
+
+    The page itself has its figures. Tests of the files are in tests/report/test_page.py.
+    """
+    save = Figure.savefig
+
+    def savefig(figure, target, **options):
+        if isinstance(target, Path):
+            target.touch()
+        else:
+            save(figure, target, **options)
+
+    monkeypatch.setattr(Figure, "savefig", savefig)
 
 
 @pytest.fixture(scope="module")

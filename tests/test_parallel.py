@@ -268,7 +268,7 @@ def test_a_cluster_that_lacks_the_package_is_refused_with_advice(recordings, tmp
 @ON_CLUSTER
 def test_a_worker_with_another_version_is_refused(recordings, tmp_path):
     other = tmp_path / "other.py"
-    other.write_text("import idfsmec._version as v\nv.__version__ = '9.9'\n")
+    other.write_text("import importlib.metadata as m\nm.version = lambda package: '9.9'\n")
     with (
         started_by_hand(tmp_path, worker_options=["--preload", str(other)]) as (address, _),
         pytest.raises(InputError, match=r"a worker has idfsmec 9\.9"),

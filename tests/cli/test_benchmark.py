@@ -19,7 +19,7 @@ from idfsmec.table import FeatureTable
 from tests.audit.cohorts import audited
 from tests.evaluation.cohorts import make_cohort, make_hospitals
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty_figure_files")]
 
 SMALL = ["--methods", "ANOVA F", "--folds", 2, "--k", "2,4", "--rates", 0.3, "--jobs", 1]
 ALONE = ["--resamples", 0, "--experiment", "accuracy", "--quiet"]

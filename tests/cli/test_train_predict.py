@@ -164,12 +164,14 @@ def test_more_folds_than_participants_of_a_class_are_refused(folder, model, tmp_
     most = FeatureTable.read(table).by_subject().y.value_counts().min()
     line = f"300 folds by participant are not possible: the smallest class has {most} participants"
     refused(line, "train", table, "-o", tmp_path / "m.skops", "--folds", 300)
+    assert most == 8
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_model_and_a_ranking_of_few_electrodes_use_the_same_ones(tmp_path):
     table = make_cohort(n_channels=5).write(tmp_path / "clinic.parquet")
     model = tmp_path / "model.skops"
-    done = run("train", table, "-o", model, "--electrodes", 2, "--repeats", 1)
+    done = run("train", table, "-o", model, "--electrodes", 2, "--folds", 2, "--repeats", 1)
     assert done.exit_code == 0, done.output + done.stderr
     assert "electrodes: E" in done.output
     kept = set(load_model(model).channels)

@@ -70,6 +70,7 @@ def test_a_prediction_does_not_know_the_condition_of_a_table_without_one(folder,
     assert "trained on eyes-closed; the condition of 16 of 16 samples is not known" in said
 
 
+@pytest.mark.usefixtures("empty_figure_files")
 def test_select_and_benchmark_repeat_the_verdict_kept_for_this_content(folder, tmp_path):
     table = folder / "table.parquet"
     out = ["-o", tmp_path / "ranking.csv", "--force"]

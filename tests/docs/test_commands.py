@@ -57,7 +57,7 @@ def written(tmp_path_factory):
     make_cohort(n_channels=4).write(table)
     few = {"methods": ["IDFS-MEC"], "rates": [0.3], "k": [2], "folds": 2, "resamples": 4}
     cli.select(table, folder / "ranking.csv", k=2, resamples=4)
-    cli.train(table, folder / "model.skops", repeats=1)
+    cli.train(table, folder / "model.skops", folds=2, repeats=1)
     cli.predict(folder / "model.skops", table, folder / "predictions.csv")
     cli.benchmark(table, folder / "results", experiment="accuracy", jobs=1, **few)
     return folder

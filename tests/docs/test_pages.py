@@ -61,7 +61,7 @@ TEXTS = [
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def here(tmp_path, monkeypatch, empty_figure_files):
     """A folder with a table and results, and everything registered as before afterwards."""
     mpl.use("Agg")
     monkeypatch.chdir(tmp_path)

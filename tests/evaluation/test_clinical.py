@@ -20,7 +20,7 @@ from .cohorts import Computed, make_cohort, make_hospitals
 pytestmark = pytest.mark.slow
 
 PROTOCOL = Protocol(
-    rates=[0.3, 0.0], n_splits=4, ks=[2, 4], svm_costs=[0.1], n_inner_splits=2, seeds=[0, 1]
+    rates=[0.3, 0.0], n_splits=2, ks=[2, 4], svm_costs=[0.1], n_inner_splits=2, seeds=[0, 1]
 )
 
 
@@ -108,7 +108,7 @@ def test_processes_and_a_resume_change_nothing_and_a_prevalence_no_task(folder, 
 
 
 def test_sites_are_groups_and_three_classes_and_sample_wise_folds_have_none(tmp_path):
-    small = PROTOCOL.with_changes(seeds=[0], rates=[0.3], n_splits=2)
+    small = PROTOCOL.with_changes(seeds=[0], rates=[0.3])
     by_site = run(tmp_path, make_hospitals(), small.with_changes(folds="site"), ["ANOVA F"])
     clinical = clinical_scores(by_site)
     assert clinical["rate"] == 0.3
@@ -128,7 +128,7 @@ def test_sites_are_groups_and_three_classes_and_sample_wise_folds_have_none(tmp_
 def test_results_of_before_are_read_without_it_and_computed_when_the_run_is_repeated(
     tmp_path, monkeypatch
 ):
-    small = PROTOCOL.with_changes(seeds=[0], rates=[0.0], n_splits=2)
+    small = PROTOCOL.with_changes(seeds=[0], rates=[0.0])
     monkeypatch.setattr("idfsmec.evaluation.tasks.RESULTS_VERSION", RESULTS_VERSION - 1)
     whole = run(tmp_path, protocol=small, methods=["ANOVA F"])
     with Store(tmp_path) as store:  # as an earlier revision left it

@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning"),
 ]
 
-PROTOCOL = Protocol(rates=[0.3], n_splits=3, ks=[2, 4], n_inner_splits=2)
+PROTOCOL = Protocol(rates=[0.3], n_splits=2, ks=[2, 4], svm_costs=[0.1], n_inner_splits=2)
 
 
 def run(out, **how):

@@ -15,7 +15,7 @@ from .cohorts import make_cohort
 
 pytestmark = pytest.mark.slow
 
-PROTOCOL = Protocol(rates=[0.3], n_splits=3, ks=[2, 4], svm_costs=[0.1], n_inner_splits=2)
+PROTOCOL = Protocol(rates=[0.3], n_splits=2, ks=[2, 4], svm_costs=[0.1], n_inner_splits=2)
 HERE = {"n_jobs": 1}
 
 
@@ -52,7 +52,7 @@ def head_cohort(**options):
 
 
 def test_fillers_are_compared_on_the_same_folds(tmp_path):
-    protocol = PROTOCOL.with_changes(rates=[0.0, 0.5], n_splits=2)
+    protocol = PROTOCOL.with_changes(rates=[0.0, 0.5])
     names = ["IDFS-MEC", "ANOVA F", "all features"]
     results = imputation(head_cohort(), tmp_path, methods=names, protocol=protocol, **HERE)
     assert results.failures.empty

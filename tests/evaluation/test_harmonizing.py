@@ -17,7 +17,9 @@ from idfsmec.report import summarise
 from idfsmec.solver.scaling import Scaling
 from tests.evaluation.cohorts import make_arrays, make_cohort, make_hospitals
 
-ALIKE = Protocol(harmonize=True, n_splits=4, rates=[0.0], ks=[2])
+ALIKE = Protocol(
+    harmonize=True, n_splits=4, rates=[0.0], ks=[2], svm_costs=[0.1], n_inner_splits=2
+)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +62,7 @@ def test_what_is_held_out_does_not_move_training(wards):
 
 @pytest.mark.slow
 def test_it_helps_where_amplifiers_differ_and_is_part_of_the_page(wards, tmp_path):
-    plain = Protocol(folds="site", rates=[0.0], ks=[2, 4])
+    plain = Protocol(folds="site", rates=[0.0], ks=[2, 4], svm_costs=[0.1])
     scores = []
     for name, protocol in {"plain": plain, "alike": plain.with_changes(harmonize=True)}.items():
         found = accuracy(wards, tmp_path / name, methods=["IDFS-MEC"], protocol=protocol, n_jobs=1)

@@ -9,7 +9,7 @@ from idfsmec.errors import InputError
 from idfsmec.evaluation import Results, accuracy, participant_curve, participants
 from idfsmec.report import plot_participant_curve, summarise, write_report
 
-PROTOCOL = {"n_splits": 5, "n_inner_splits": 2, "svm_costs": [0.01], "ks": [4], "seeds": [0, 1]}
+PROTOCOL = {"n_splits": 3, "n_inner_splits": 2, "svm_costs": [0.01], "ks": [4], "seeds": [0, 1]}
 
 
 def cohort(effect, n_subjects=60, n_channels=8, seed=0):
@@ -32,27 +32,28 @@ def results(tmp_path_factory):
     out = tmp_path_factory.mktemp("participants")
     how = {"methods": ["IDFS-MEC"], "protocol": PROTOCOL | {"rates": [0.0]}, "n_jobs": 1}
     accuracy(cohort(1.0), out, **how)
-    participants(cohort(1.0), out, sizes=[12, 24], protocol=PROTOCOL, n_jobs=1)
+    participants(cohort(1.0), out, sizes=[12, 20], protocol=PROTOCOL, n_jobs=1)
     return Results.read(out)
 
 
 def test_all_training_subjects_give_the_auc_of_the_comparison(results):
-    rows = results.chosen("participants").query("n_train_subjects == 48")
+    rows = results.chosen("participants").query("n_train_subjects == 40")
     compared = results.chosen("accuracy")
     assert rows["subject_roc_auc"].tolist() == compared["subject_roc_auc"].tolist()
-    assert len(rows) == 10
+    assert len(rows) == 6
 
 
 def test_subsets_have_so_many_subjects_of_the_training_fold(results):
     rows = results.chosen("participants")
     assert (rows["n_train"] == 2 * rows["n_train_subjects"]).all()
     found = participant_curve(results)
-    assert found.curve["n_subjects"].tolist() == [12, 24, 48]
-    assert (found.n_repeats, found.half) == (2, 24)
+    assert found.curve["n_subjects"].tolist() == [12, 20, 40]
+    assert (found.n_repeats, found.half) == (2, 20)
     assert found.curve["mean"].iloc[-1] > 0.8
     assert found.curve["significant"].isin([0, 0.5, 1]).all()
 
 
+@pytest.mark.usefixtures("empty_figure_files")
 def test_the_page_has_figure_numbers_and_sentence(results):
     page = write_report(results.folder, overwrite=True).read_text("utf-8")
     assert participant_curve(results).sentence in page
@@ -63,7 +64,7 @@ def test_the_page_has_figure_numbers_and_sentence(results):
 
 def test_nothing_is_computed_twice(results):
     events = []
-    how = {"sizes": [12, 24], "protocol": PROTOCOL, "n_jobs": 1, "progress": events.append}
+    how = {"sizes": [12, 20], "protocol": PROTOCOL, "n_jobs": 1, "progress": events.append}
     participants(cohort(1.0), results.folder, **how)
     assert events == []
 
@@ -108,7 +109,7 @@ def test_an_auc_of_chance_has_no_answer():
 
 def test_impossible_numbers_and_missing_results_are_refused(results, tmp_path):
     for sizes in ([8, 24], [12, 50]):
-        with pytest.raises(InputError, match=r"it takes numbers from 9 to 48"):
+        with pytest.raises(InputError, match=r"it takes numbers from 10 to 40"):
             participants(cohort(1.0), tmp_path, sizes=sizes, protocol=PROTOCOL)
     with pytest.raises(InputError, match="--experiment participants"):
         participant_curve(results, "another")

@@ -76,6 +76,7 @@ def table_file(tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("empty_figure_files")
 def test_select_benchmark_and_report_take_pairs_for_channels(table_file):
     def run(*words):
         ended = CliRunner().invoke(app, [*map(str, words)])

@@ -41,13 +41,17 @@ def case(file, rtol=1e-8, atol=1e-8):
 
 
 def cases_of(module):
-    """Pairs of file and name whose function a test module defines."""
-    return [
-        (file, name)
+    """Pairs of file and name whose function a test module defines, in the module's order.
+
+    Cases that look at the same run stand together, so that one worker of pytest-xdist does both.
+    """
+    lines = {
+        (file, name): one.compute.__code__.co_firstlineno
         for file, known in CASES.items()
         for name, one in known.items()
         if one.compute.__module__ == module
-    ]
+    }
+    return sorted(lines, key=lines.get)
 
 
 @functools.cache

@@ -455,6 +455,7 @@ def refusals(folder):
     return {name: code for name, (code, _, _) in codes.items()}
 
 
+@pytest.mark.usefixtures("empty_figure_files")
 @pytest.mark.parametrize(("file", "name"), cases_of(__name__))
 def test_commands_do_as_recorded(file, name, folder):
     check(file, name, folder)

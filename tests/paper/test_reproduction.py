@@ -11,14 +11,14 @@ from typer.testing import CliRunner
 from idfsmec import paper
 from idfsmec.cli import app
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Protocol
+from idfsmec.evaluation import Protocol, Results
 from idfsmec.paper import published, reproduce
 from idfsmec.table import FeatureTable
 from tests.evaluation.cohorts import Computed
 
 from .releases import WRITERS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty_figure_files")]
 
 PROTOCOL = Protocol(rates=[0.3], n_splits=2, ks=[10], svm_costs=[0.1], n_inner_splits=2)
 #: The small data set goes through nested tuning, the large ones through the paper's protocol.
@@ -32,14 +32,22 @@ ABLATIONS = ["IDFS-MEC", "no redundancy", "no channel weights", "no indicator", 
 
 @pytest.fixture(scope="module")
 def reproduction_of(tmp_path_factory):
-    """Run each reproduction once, when it is first asked for."""
+    """Run each reproduction once, when it is first asked for: the small one by the command."""
 
     @functools.cache
     def run(data_set):
         root = WRITERS[data_set](tmp_path_factory.mktemp("release"))
         out = tmp_path_factory.mktemp("out")
-        how = {"protocol": PROTOCOLS[data_set], "methods": METHODS}
-        return reproduce(data_set, root, out, **how, n_jobs=1)
+        if data_set != "modma3":
+            how = {"protocol": PROTOCOLS[data_set], "methods": METHODS}
+            return reproduce(data_set, root, out, **how, n_jobs=1)
+        command = ["reproduce", data_set, "--data", str(root), "--out", str(out)]
+        command += ["--methods", ",".join(METHODS), "--jobs", "1", "--quiet"]
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setitem(paper.PROTOCOLS, "honest", PROTOCOLS[data_set])
+            done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, done.output
+        return Results.read(out)
 
     return run
 
@@ -119,28 +127,19 @@ def test_the_folder_becomes_a_report(data_set, reproduction_of):
     assert len(list((results.folder / "figures").iterdir())) > 3
 
 
-def test_the_command_goes_from_a_release_to_a_page_and_goes_on_from_there(tmp_path, monkeypatch):
+def test_the_command_goes_from_a_release_to_a_page_and_goes_on_from_there(
+    reproduction_of, tmp_path, monkeypatch
+):
+    folder = reproduction_of("modma3").folder
+    assert (folder / "report.html").exists()
     monkeypatch.setitem(paper.PROTOCOLS, "honest", PROTOCOL)
-    root = WRITERS["modma3"](tmp_path / "release")
-    command = ["reproduce", "modma3", "--data", str(root), "--out", str(tmp_path / "out")]
-    command += ["--methods", "IDFS-MEC", "--jobs", "1", "--quiet"]
-    first = CliRunner().invoke(app, command)
-    assert first.exit_code == 0, first.output
-    assert (tmp_path / "out" / "report.html").exists()
     monkeypatch.setattr(
         "idfsmec.paper.find_recordings",
         lambda *a, **k: pytest.fail("read again"),
     )
     computed = Computed()
-    again = reproduce(
-        "modma3",
-        root,
-        tmp_path / "out",
-        methods=["IDFS-MEC"],
-        n_resamples=100,
-        n_jobs=1,
-        progress=computed,
-    )
+    how = {"methods": METHODS, "n_resamples": 100, "n_jobs": 1, "progress": computed}
+    again = reproduce("modma3", tmp_path / "gone", folder, **how)
     assert computed.events == []
     assert again.resampling["modma3"]["n_resamples"] == 100
 

@@ -42,7 +42,7 @@ from idfsmec.prediction.sanity import AnovaF, ColumnOrder, ForestImportance, Ran
 from idfsmec.selection import CDLSR, IDFSMEC, MRMR, PSNSGA, RFS, ReliefF
 from tests.evaluation.cohorts import comparable, make_cohort
 
-PROTOCOL = Protocol(rates=[0.3], n_splits=3, ks=[2, 4], svm_costs=[0.1], n_inner_splits=2)
+PROTOCOL = Protocol(rates=[0.3], n_splits=2, ks=[2, 4], svm_costs=[0.1], n_inner_splits=2)
 
 
 @pytest.fixture
@@ -223,12 +223,16 @@ class TestParts:
         own = Method("own", AnovaF(), imputer="nearest", classifier="1-NN")
         plain = Method("plain", AnovaF())
         results = accuracy(
-            make_cohort(), tmp_path, methods=[own, plain], protocol=PROTOCOL, n_jobs=n_jobs
+            make_cohort(effect=1.0),
+            tmp_path,
+            methods=[own, plain],
+            protocol=PROTOCOL,
+            n_jobs=n_jobs,
         )
         assert len(results.failures) == 0
         assert set(results.scores.groupby("method")["params"].first()) == {"{}", '{"C": 0.1}'}
         first = results.selections.groupby("method")["ranking"].apply(list)
-        assert len(first["own"]) == len(first["plain"]) == 3
+        assert len(first["own"]) == len(first["plain"]) == 2
 
     def test_an_imputer_is_told_the_channel_of_each_column(self, registries, tmp_path):
         class ChannelMean(KNNImputer):
@@ -348,7 +352,7 @@ class TestWholeClassifiers:
         assert results.failures.empty
         own = results.chosen()[results.chosen()["method"] == "mine"]
         assert set(own["k"]) == {3}
-        train, test = make_folds(table.y, table.subjects, n_splits=3)[1]
+        train, test = make_folds(table.y, table.subjects, n_splits=2)[1]
         model = clone(self.MINE).fit(table.X.iloc[train], table.y[train])
         values = model.decision_function(table.X.iloc[test])
         assert own["roc_auc"].iloc[1] == roc_auc_score(table.y[test] == "MDD", values)

@@ -39,7 +39,7 @@ def changed(table, X):
 
 
 def test_about_one_in_a_hundred_ordinary_subjects_is_called_unusual(model):
-    subjects = predict_subjects(model, make_table(400, 1)).subjects
+    subjects = predict_subjects(model, make_table(200, 1)).subjects
     assert np.mean([subject.distance > 1 for subject in subjects]) < 0.04
     assert all(subject.predicted is not None for subject in subjects)
     assert not any("apparently in" in doubt for one in subjects for doubt in one.warnings)

@@ -46,5 +46,7 @@ def hostile_page(tmp_path_factory):
         {"<img src=x>": table},
         ("accuracy",),
         methods=("mRMR",),
+        rates=(0.3,),
+        n_splits=2,
     )
     return write_report(folder)

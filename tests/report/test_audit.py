@@ -12,7 +12,7 @@ from idfsmec.report.documents import describe_audit
 from tests.audit.cohorts import audited
 from tests.report.make_results import write_results
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty_figure_files")]
 
 SMALL = {"n_splits": 4, "n_jobs": 1}
 

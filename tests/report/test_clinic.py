@@ -9,7 +9,7 @@ from idfsmec.report import summarise, write_report, write_reporting_checklist
 from idfsmec.table import FeatureTable
 from tests.report.make_results import simulate, write_results
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty_figure_files")]
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from idfsmec.selection import feature_effects
 from tests.report.make_results import simulate
 from tests.report.tidy import by_gid, fake_results, texts, two_methods
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty_figure_files")]
 
 
 @pytest.fixture

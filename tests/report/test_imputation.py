@@ -6,7 +6,7 @@ import pytest
 from idfsmec.report import summarise, write_report
 from tests.report.tidy import by_gid, draw, fake_results, make_scores, texts
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty_figure_files")]
 
 LOST = {"mean": 0.12, "factors": 0.01}
 

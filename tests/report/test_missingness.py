@@ -7,7 +7,7 @@ import pytest
 from idfsmec.report import summarise, write_report
 from tests.report.tidy import fake_results, two_methods
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty_figure_files")]
 
 GAPS = [
     {"channel": "F3", "have_x": 18, "n_x": 20, "have_y": 1, "n_y": 20, "p": 1e-6, "p_holm": 2e-6,

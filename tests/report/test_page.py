@@ -133,6 +133,7 @@ def test_a_folder_without_results_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.usefixtures("empty_figure_files")
 def test_only_one_experiment_leaves_the_others_out(tmp_path):
     folder = write_results(tmp_path, {"t": simulate()}, ("sensitivity",))
     events = []
@@ -146,6 +147,7 @@ def test_only_one_experiment_leaves_the_others_out(tmp_path):
         assert f'id="{section}"' not in html
 
 
+@pytest.mark.usefixtures("empty_figure_files")
 def test_tables_of_many_and_of_three_channels_and_classes_share_a_page(tmp_path):
     small = simulate(("Fp1", "Fpz", "Fp2"), labels=("HC", "MDD", "BD"), n_subjects=27)
     folder = write_results(
@@ -161,6 +163,7 @@ def test_tables_of_many_and_of_three_channels_and_classes_share_a_page(tmp_path)
     assert 'id="sensitivity' not in html
 
 
+@pytest.mark.usefixtures("empty_figure_files")
 def test_results_that_lack_pieces_still_make_a_page(results, tmp_path, monkeypatch):
     bare = dataclasses.replace(
         results, convergence={}, environment={}, protocol={}, resampling={},

@@ -10,12 +10,13 @@ from tests.evaluation.cohorts import make_hospitals
 @pytest.fixture(scope="module", params=[2, 3])
 def wards(request, tmp_path_factory):
     out = tmp_path_factory.mktemp("sites") / str(request.param)
-    protocol = {"folds": "site", "rates": [0.0], "ks": [2, 4]}
+    protocol = {"folds": "site", "rates": [0.0], "ks": [2, 4], "svm_costs": [0.1]}
     table = make_hospitals(request.param, effect=3.0)
     accuracy({"wards": table}, out, methods=["IDFS-MEC"], protocol=protocol, n_jobs=1)
     return out
 
 
+@pytest.mark.usefixtures("empty_figure_files")
 def test_the_page_says_who_was_left_out_and_how_settings_were_chosen(wards):
     results = Results.read(wards)
     found = summarise(results)

@@ -71,6 +71,7 @@ def test_results_without_halves_have_no_section_on_stability(hostile_page):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("empty_figure_files")
 def test_halves_that_could_not_be_made_are_explained(results, tmp_path, monkeypatch):
     nothing = {"scores": results.scores[:0], "ranking": results.ranking[:0], "convergence": {}}
     reason = {"cohort": {"reason": "one subject <b>"}}

@@ -41,7 +41,7 @@ def test_intervals_are_those_of_subjects_drawn_one_by_one(cohort):
     rng = np.random.default_rng(1)
     rows = [np.flatnonzero(y == k) for k in ("HC", "MDD")]
     drawn = []
-    for _ in range(600):
+    for _ in range(300):
         part = np.concatenate([rng.choice(own, own.size) for own in rows])
         drawn.append(feature_effects(X.iloc[part], y[part], n_resamples=2))
     clear = found["auc_low"] > 0.5  # the others are oriented anew in every draw

@@ -45,9 +45,9 @@ def noise(n_samples, n_features, channels, n_classes=2):
 
 def hundred_classes():
     rng = np.random.default_rng(0)
-    y = np.arange(600) % 100
-    X = rng.normal(size=(600, 8)) + 3 * rng.normal(size=(100, 8))[y]
-    X[rng.random(600) < 0.2, :4] = np.nan
+    y = np.arange(300) % 100
+    X = rng.normal(size=(300, 8)) + 3 * rng.normal(size=(100, 8))[y]
+    X[rng.random(300) < 0.2, :4] = np.nan
     return X, y, np.repeat(["a", "b"], 4)
 
 
@@ -60,8 +60,8 @@ SMALL = {
     "float32": lambda: scaled(1.0),
 }
 WIDE = {
-    "one channel of 200 features": lambda: noise(24, 200, None),
-    "500 channels of one feature": lambda: noise(24, 500, np.arange(500)),
+    "one channel of 150 features": lambda: noise(24, 150, None),
+    "300 channels of one feature": lambda: noise(24, 300, np.arange(300)),
 }
 
 # An estimator fits wide tables many times; the path, which fits them once, is always tried.
