@@ -28,6 +28,8 @@ def test_the_kernels_do_what_numpy_does():
     }
     command = [sys.executable, "-m", "tests.solver.interpreted"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if "only 0-dimensional arrays can be converted" in done.stderr:
+        pytest.skip("the interpreter of Triton 3.6 does not run with NumPy 2.5")
     assert done.stdout.endswith("alike\n"), done.stderr
 
 
