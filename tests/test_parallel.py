@@ -196,21 +196,6 @@ def test_nothing_of_a_killed_run_stays(recordings, tmp_path, end):
     wait_until(lambda: not values_in(shared))
 
 
-@pytest.mark.slow
-@ON_CLUSTER
-def test_a_cluster_given_to_joblib_is_used_as_if_it_were_given_to_us(
-    recordings, expected, tmp_path, cluster
-):
-    distributed = pytest.importorskip("distributed")
-    changed = with_load(recordings, look_around, str(tmp_path / "facts"))
-    with distributed.Client(cluster) as client, joblib.parallel_config("dask"):
-        assert extract_table(changed).table.equals(expected)
-        workers = client.run(os.getpid).values()
-    facts = json.loads((tmp_path / "facts").read_text())
-    assert facts["process"] in workers
-    assert set(facts["nested"]) == {facts["process"]}
-
-
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # nannies that start workers again live in this process
 def test_a_task_that_ends_every_worker_of_a_cluster_is_named(recordings, cluster):

@@ -4,7 +4,12 @@ import numpy as np
 import pandas as pd
 
 from idfsmec.evaluation.run import table_arrays
+from idfsmec.prediction import Method
+from idfsmec.selection import IDFSMEC
 from idfsmec.table import FeatureTable
+
+#: The proposed method with few settings to tune, for tests of what is done with any method.
+OURS = Method("IDFS-MEC", IDFSMEC(tol=1e-4), "proposed", settings={"lam": [1.0, 10.0]})
 
 
 def make_cohort(

@@ -15,7 +15,7 @@ from idfsmec.evaluation.tasks import RESULTS_VERSION
 from idfsmec.metrics import auc
 from idfsmec.table import FeatureTable
 
-from .cohorts import Computed, make_cohort, make_hospitals
+from .cohorts import OURS, Computed, make_cohort, make_hospitals
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +31,7 @@ def make_described():
     return FeatureTable(table.X, table.y, table.subjects, rows=rows)
 
 
-def run(out, table=None, protocol=PROTOCOL, methods=("ANOVA F", "IDFS-MEC"), **how):
+def run(out, table=None, protocol=PROTOCOL, methods=("ANOVA F", OURS), **how):
     table = make_described() if table is None else table
     how = {"n_jobs": 1, **how}
     return accuracy({"=cohort": table}, out, methods=methods, protocol=protocol, **how)

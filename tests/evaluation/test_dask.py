@@ -10,7 +10,7 @@ from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, accuracy
 from tests.clusters import two_workers
 
-from .cohorts import comparable, make_cohort
+from .cohorts import OURS, comparable, make_cohort
 
 distributed = pytest.importorskip("distributed")
 pytestmark = [
@@ -22,8 +22,7 @@ PROTOCOL = Protocol(rates=[0.3], n_splits=2, ks=[2, 4], svm_costs=[0.1], n_inner
 
 
 def run(out, **how):
-    methods = ["IDFS-MEC", "random"]
-    return accuracy(make_cohort(), out, methods=methods, protocol=PROTOCOL, **how)
+    return accuracy(make_cohort(), out, methods=[OURS, "random"], protocol=PROTOCOL, **how)
 
 
 def test_a_cluster_gives_what_one_process_gives_to_the_last_bit(tmp_path):

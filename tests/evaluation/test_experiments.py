@@ -11,7 +11,7 @@ from idfsmec.recordings import simulate_cohort
 from idfsmec.selection import IDFSMEC
 from idfsmec.table import FeatureTable
 
-from .cohorts import make_cohort
+from .cohorts import OURS, make_cohort
 
 pytestmark = pytest.mark.slow
 
@@ -53,12 +53,12 @@ def head_cohort(**options):
 
 def test_fillers_are_compared_on_the_same_folds(tmp_path):
     protocol = PROTOCOL.with_changes(rates=[0.0, 0.5])
-    names = ["IDFS-MEC", "ANOVA F", "all features"]
-    results = imputation(head_cohort(), tmp_path, methods=names, protocol=protocol, **HERE)
+    methods = [OURS, "ANOVA F", "all features"]
+    results = imputation(head_cohort(), tmp_path, methods=methods, protocol=protocol, **HERE)
     assert results.failures.empty
     means = results.mean_scores("subject_roc_auc", "imputation")
     assert means.index.names == ["table", "pattern", "method", "imputer"]
-    assert set(means.index.unique("method")) == set(names)
+    assert set(means.index.unique("method")) == {"IDFS-MEC", "ANOVA F", "all features"}
     assert list(means.index.unique("imputer")) == list(IMPUTERS)
     # Without gaps a filler has nothing to do.
     assert means[0.0].groupby("method").nunique().max() == 1
@@ -73,7 +73,7 @@ def test_imputers_are_compared_for_three_methods_by_default(tmp_path):
 
 
 def test_one_classifier_serves_all_methods(tmp_path):
-    how = {"methods": ["IDFS-MEC", "mRMR"], "protocol": PROTOCOL, **HERE}
+    how = {"methods": [OURS, "mRMR"], "protocol": PROTOCOL, **HERE}
     usual = accuracy(make_cohort(), tmp_path, **how).scores["roc_auc"].to_list()
     ridge = accuracy(make_cohort(), tmp_path, classifier="ridge", **how)
     assert ridge.failures.empty
@@ -88,8 +88,7 @@ def test_all_imputers_are_compared_by_default(tmp_path):
 
 
 def test_one_filler_serves_all_methods(tmp_path):
-    names = ["IDFS-MEC", "mRMR"]
-    how = {"methods": names, "protocol": PROTOCOL, **HERE}
+    how = {"methods": [OURS, "mRMR"], "protocol": PROTOCOL, **HERE}
     near = accuracy(make_cohort(), tmp_path, imputer="neighbours", **how)
     assert set(near.scores["imputer"]) == {"neighbours"}
     mean = accuracy(make_cohort(), tmp_path, imputer="mean", **how)

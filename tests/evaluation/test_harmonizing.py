@@ -15,7 +15,7 @@ from idfsmec.missing import simulate_missing
 from idfsmec.prediction import SiteHarmonizer, fit_model, load_model, predict_subjects, save_model
 from idfsmec.report import summarise
 from idfsmec.solver.scaling import Scaling
-from tests.evaluation.cohorts import make_arrays, make_cohort, make_hospitals
+from tests.evaluation.cohorts import OURS, make_arrays, make_cohort, make_hospitals
 
 ALIKE = Protocol(
     harmonize=True, n_splits=4, rates=[0.0], ks=[2], svm_costs=[0.1], n_inner_splits=2
@@ -65,7 +65,7 @@ def test_it_helps_where_amplifiers_differ_and_is_part_of_the_page(wards, tmp_pat
     plain = Protocol(folds="site", rates=[0.0], ks=[2, 4], svm_costs=[0.1])
     scores = []
     for name, protocol in {"plain": plain, "alike": plain.with_changes(harmonize=True)}.items():
-        found = accuracy(wards, tmp_path / name, methods=["IDFS-MEC"], protocol=protocol, n_jobs=1)
+        found = accuracy(wards, tmp_path / name, methods=[OURS], protocol=protocol, n_jobs=1)
         scores.append(found.chosen()["balanced_accuracy"].mean())
     assert scores[1] > scores[0] + 0.1
     said = summarise(Results.read(tmp_path / "alike"))
@@ -94,7 +94,7 @@ def entangled():
 def test_where_site_and_label_go_together_it_warns_and_the_page_does(tmp_path):
     table = entangled()
     with pytest.warns(UserWarning, match=r"confounded: .* % of the difference.*idfsmec audit"):
-        accuracy(table, tmp_path, methods=["IDFS-MEC"], protocol=ALIKE, n_jobs=1)
+        accuracy(table, tmp_path, methods=[OURS], protocol=ALIKE, n_jobs=1)
     titles = [one["title"] for one in summarise(Results.read(tmp_path))["warnings"]]
     assert "Site and diagnosis are confounded: table" in titles
 

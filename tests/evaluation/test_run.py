@@ -1,5 +1,6 @@
 import itertools
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -14,19 +15,31 @@ from idfsmec.prediction import Method
 from idfsmec.prediction.sanity import AnovaF, RandomOrder
 from idfsmec.table import FeatureTable
 
-from .cohorts import Computed, comparable, make_cohort
+from .cohorts import OURS, Computed, comparable, make_cohort
 
 pytestmark = pytest.mark.slow
 
 PROTOCOL = Protocol(rates=[0.0, 0.3], n_splits=2, ks=[2, 4], svm_costs=[0.1], n_inner_splits=2)
 METHODS = ["random", "ANOVA F"]
-WITH_OURS = ["IDFS-MEC", "random"]
+WITH_OURS = [OURS, "random"]
 
 
 def run(out, protocol=PROTOCOL, methods=METHODS, tables=None, **how):
     how = {"n_jobs": 1, **how}
     tables = make_cohort() if tables is None else tables
     return accuracy(tables, out, methods=methods, protocol=protocol, **how)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a finished run."""
+    return run(tmp_path_factory.mktemp("whole")).folder
+
+
+@pytest.fixture
+def finished(whole, tmp_path):
+    """A copy of it, for a test that goes on from there."""
+    return shutil.copytree(whole, tmp_path / "finished")
 
 
 class FailsAtFirst(AnovaF):
@@ -73,11 +86,10 @@ def test_a_finished_run_computes_nothing_again_and_gives_the_same_files(tmp_path
         ({"ks": [2]}, 8),  # touches all
     ],
 )
-def test_a_change_recomputes_only_what_it_touches(tmp_path, change, n_computed):
-    run(tmp_path)
+def test_a_change_recomputes_only_what_it_touches(finished, change, n_computed):
     computed = Computed()
     protocol = PROTOCOL.with_changes(**change)
-    results = run(tmp_path, protocol, progress=computed)
+    results = run(finished, protocol, progress=computed)
     assert len(computed.tasks()) == n_computed
     planned = len(protocol.rates) * len(protocol.seeds) * len(protocol.patterns) * 2 * 2
     assert len(results.selections) == planned
@@ -90,9 +102,8 @@ def test_another_setting_of_one_method_recomputes_that_method_only(tmp_path):
     assert {unit.method.name for unit in computed.tasks()} == {"mine"}
 
 
-def test_rows_taken_away_by_a_change_leave_the_results(tmp_path):
-    run(tmp_path)
-    less = run(tmp_path, PROTOCOL.with_changes(rates=[0.3]), methods=["random"])
+def test_rows_taken_away_by_a_change_leave_the_results(finished):
+    less = run(finished, PROTOCOL.with_changes(rates=[0.3]), methods=["random"])
     assert set(less.scores["method"]) == {"random"}
     assert set(less.scores["rate"]) == {0.3}
 
@@ -113,9 +124,7 @@ def test_a_failed_unit_is_recorded_not_done_and_tried_again(tmp_path, n_jobs):
     assert set(mended.scores["method"]) == {"random", "shaky"}
 
 
-def test_ctrl_c_leaves_what_is_done_readable_and_the_next_start_goes_on(tmp_path):
-    whole = run(tmp_path / "whole")
-
+def test_ctrl_c_leaves_what_is_done_readable_and_the_next_start_goes_on(whole, tmp_path):
     def interrupt(event):
         if event.done == 5:
             raise KeyboardInterrupt
@@ -126,9 +135,8 @@ def test_ctrl_c_leaves_what_is_done_readable_and_the_next_start_goes_on(tmp_path
     assert len(part.selections) == 5
     assert part.ranking.empty  # nothing is fitted on the way out
     assert len(pd.read_parquet(tmp_path / "out" / "results.parquet")) == len(part.scores)
-    assert_frame_equal(
-        comparable(run(tmp_path / "out"))[0], comparable(whole)[0], check_exact=True
-    )
+    again = run(tmp_path / "out")
+    assert_frame_equal(comparable(again)[0], comparable(Results.read(whole))[0], check_exact=True)
 
 
 def constant_cohort(n_subjects=24):
@@ -216,7 +224,7 @@ def test_the_folder_holds_everything_a_reader_needs(tmp_path):
 
 def test_the_ranking_of_the_whole_table_has_the_stability_of_its_features(tmp_path):
     protocol = PROTOCOL.with_changes(rates=[0.0])
-    results = run(tmp_path, protocol, ["IDFS-MEC"], tables=make_cohort(effect=3.0))
+    results = run(tmp_path, protocol, [OURS], tables=make_cohort(effect=3.0))
     best = results.ranking.iloc[0]
     assert best["rank"] == 1
     assert (best["channel"], best["feature"]) in {("E1", "f1"), ("E2", "f1")}

@@ -34,7 +34,8 @@ def check(table, tmp_path, method):
     model = fit_model(table, TunedMethod(method))
     again = load_model(save_model(model, tmp_path / "model.skops"))
     said = predict_subjects(again, table)
-    assert said.frame.equals(predict_subjects(model, table).frame)
+    few = table.take((table.subjects < "s06").to_numpy())
+    assert predict_subjects(again, few).frame.equals(predict_subjects(model, few).frame)
     truth = table.y.groupby(table.subjects).first()
     right = [one.predicted == truth[one.subject] for one in said.subjects]
     assert np.mean(right) > 0.8

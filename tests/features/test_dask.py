@@ -2,18 +2,21 @@
 
 import builtins
 import io
+import json
 import os
 import signal
 from dataclasses import replace
 from functools import partial
 
+import joblib
 import pytest
 from typer.testing import CliRunner
 
 from idfsmec.cli import app
 from idfsmec.errors import InputError, RecordingError
 from idfsmec.features import extract_table, extract_to_file
-from idfsmec.recordings import read_manifest
+from idfsmec.recordings import read_manifest, simulate_cohort
+from tests.test_parallel import look_around, with_load
 
 distributed = pytest.importorskip("distributed")
 
@@ -75,6 +78,18 @@ def test_a_recording_that_fails_is_named_or_skipped_as_on_one_machine(study, clu
     assert str(there.value) == str(here.value)
     skipped = extract_table(found[:2], on_error="skip", dask=cluster.scheduler_address)
     assert skipped.summary() == extract_table(found[:2], on_error="skip").summary()
+
+
+def test_a_cluster_given_to_joblib_is_used_as_if_it_were_given_to_us(tmp_path, cluster):
+    found = simulate_cohort(4, 3, duration=12, detached=0, random_state=0).recordings
+    here = extract_table(found).table
+    changed = with_load(found, look_around, str(tmp_path / "facts"))
+    with distributed.Client(cluster) as client, joblib.parallel_config("dask"):
+        assert extract_table(changed).table.equals(here)
+        workers = client.run(os.getpid).values()
+    facts = json.loads((tmp_path / "facts").read_text())
+    assert facts["process"] in workers
+    assert set(facts["nested"]) == {facts["process"]}
 
 
 def hide(name):

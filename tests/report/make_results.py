@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 
-from idfsmec import IDFSMEC, evaluation, paper
+from idfsmec import evaluation, paper
 from idfsmec.evaluation import Protocol
-from idfsmec.prediction import Method
 from idfsmec.table import FeatureTable
+from tests.evaluation.cohorts import OURS
 
 FEATURES = ("ap_theta", "ap_alpha", "de_beta", "hjorth_mobility", "spectral_entropy", "skewness")
 CHANNELS = ("Fp1", "Fp2", "F3", "F4", "C3", "C4", "O1", "O2")
@@ -47,9 +47,8 @@ def write_results(
                "svm_costs": (0.1,)} | options  # fmt: skip
     protocol = Protocol(**options)
     here = {"n_jobs": 1}
-    ours = Method("IDFS-MEC", IDFSMEC(tol=1e-4), "proposed", settings={"lam": [1.0, 10.0]})
     if "accuracy" in experiments:
-        evaluation.accuracy(tables, folder, methods=[ours, *methods], protocol=protocol, **here)
+        evaluation.accuracy(tables, folder, methods=[OURS, *methods], protocol=protocol, **here)
     gapped = protocol.with_changes(rates=(0.3,))
     if "ablation" in experiments:
         two = gapped.with_changes(n_splits=2)

@@ -88,7 +88,9 @@ def download(driver):
     until = time.monotonic() + 120
     while time.monotonic() < until:
         new = set(driver.downloads.glob("*.csv")) - before
-        if new:
+        under_way = any(driver.downloads.glob("*.crdownload"))
+        # The browser makes an empty file first, writes to another one and renames that.
+        if new and not under_way and all(path.stat().st_size for path in new):
             with new.pop().open(encoding="utf-8", newline="") as file:
                 return list(csv.reader(file))
         driver.execute_async_script("setTimeout(arguments[0], 50)")

@@ -4,7 +4,7 @@ import pytest
 
 from idfsmec.evaluation import Results, accuracy
 from idfsmec.report import summarise, write_report
-from tests.evaluation.cohorts import make_hospitals
+from tests.evaluation.cohorts import OURS, make_hospitals
 
 
 @pytest.fixture(scope="module", params=[2, 3])
@@ -12,7 +12,7 @@ def wards(request, tmp_path_factory):
     out = tmp_path_factory.mktemp("sites") / str(request.param)
     protocol = {"folds": "site", "rates": [0.0], "ks": [2, 4], "svm_costs": [0.1]}
     table = make_hospitals(request.param, effect=3.0)
-    accuracy({"wards": table}, out, methods=["IDFS-MEC"], protocol=protocol, n_jobs=1)
+    accuracy({"wards": table}, out, methods=[OURS], protocol=protocol, n_jobs=1)
     return out
 
 
