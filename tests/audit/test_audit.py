@@ -18,7 +18,7 @@ from tests.audit.cohorts import audited
 
 pytestmark = pytest.mark.slow
 
-FAST = {"n_splits": 4}
+FAST = {"n_splits": 3}
 MAIN = ["recording", "eeg", "regressed"]
 
 
