@@ -1,4 +1,4 @@
-"""Attacks that read only what sites release: none recovers a subject's values."""
+"""Attacks that read only what sites release."""
 
 import itertools
 
