@@ -16,8 +16,8 @@ from . import solver as solver
 from . import table as table
 from ._version import __version__
 from .federated import Summary, summarise
-from .prediction import ChannelImputer, IDFSMECClassifier, IDFSMECRegressor
-from .selection import IDFSMEC, IDFSMECCV, IDFSPath, StabilitySelector, idfs_path
+from .prediction import IDFSMECCV, ChannelImputer, IDFSMECClassifier, IDFSMECRegressor
+from .selection import IDFSMEC, IDFSPath, StabilitySelector, idfs_path
 from .table import FeatureTable
 
 __all__ = [

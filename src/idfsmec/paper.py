@@ -76,6 +76,8 @@ PAPER_LAMS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 PAPER_GAMMAS = (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
 #: Missing rates at which the paper compares.
 PAPER_RATES = (0.1, 0.2, 0.3, 0.4, 0.5)
+#: Numbers of features that the paper compares.
+PAPER_COUNTS = tuple(range(10, 101, 10))
 #: Where the paper departs from our default: the loss that weighs channels, the scale of lam.
 AS_PUBLISHED = {"channel_loss": "in-sample", "lam_scale": "paper"}
 #: The paper imputes means.
@@ -88,12 +90,14 @@ PAPER = Protocol(
     tuning="oracle",
     metric="accuracy",
     rates=PAPER_RATES,
+    ks=PAPER_COUNTS,
     svm_costs=(0.01, 0.1, 1.0),
     clip=None,
 )
 #: The paper maximises accuracy; here inner folds choose, and classes count equally.
 HONEST = Protocol(
     rates=PAPER_RATES,
+    ks=PAPER_COUNTS,
     tuned_by="balanced_accuracy",
     svm_costs=(0.01, 0.1, 1.0),
     n_inner_splits=3,

@@ -10,10 +10,10 @@ from idfsmec import FeatureTable
 from idfsmec.audit import add_audit, audit, audits_of
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, Results, accuracy
-from idfsmec.evaluation.tasks import load_fold, method_pipeline
+from idfsmec.evaluation.tasks import build_pipeline, load_fold
 from idfsmec.metrics import score_decisions
 from idfsmec.prediction.methods import proposed_method
-from idfsmec.prediction.pipeline import TableArrays
+from idfsmec.prediction.samples import Samples
 from tests.audit.cohorts import audited
 
 pytestmark = pytest.mark.slow
@@ -129,12 +129,15 @@ def test_one_site_at_a_time_is_left_out_of_everything():
     assert (found.folds, found.n_splits) == ("site", 3)
     assert "one of 3 sites left out at a time" in found.summary()
     assert set(found.leaks) >= {"subject", "by_sample", "before", "shuffled"}
-    arrays, protocol = TableArrays.of("t", table), Protocol(folds="site", ks=[20])
+    arrays, protocol = Samples.of("t", table), Protocol(folds="site", ks=[20])
     decisions = np.zeros((len(table), 2))
     for fold, site in enumerate(("Bern", "Lund", "Oslo")):
         samples = load_fold(arrays, protocol, "none", 0.0, 0, fold)
         here = (table.sites == site).to_numpy()
-        decisions[here] = method_pipeline(proposed_method(), protocol, fold).decide(samples)
+        pipeline = build_pipeline(proposed_method(), protocol, arrays.classes, fold)
+        default = pipeline.settings[pipeline.default_setting]
+        pipeline.set_params(settings=[default], costs=[0.01])
+        decisions[here] = pipeline.fit_samples(samples.training).decide(samples.held_out)
     scores = score_decisions(decisions, arrays.y, arrays.subjects)
     assert found.models["eeg"]["auc"] == pytest.approx(scores["subject_roc_auc"])
 

@@ -7,12 +7,12 @@ import pytest
 from idfsmec import FeatureTable
 from idfsmec.audit import audit
 from idfsmec.audit.audit_tasks import repeated_rows, two_names
-from idfsmec.prediction.pipeline import TableArrays
+from idfsmec.prediction.samples import Samples
 from tests.audit.cohorts import audited
 
 
 def arrays(table):
-    return TableArrays.of("t", table)
+    return Samples.of("t", table)
 
 
 def test_one_subject_under_two_names_is_found_and_no_other():

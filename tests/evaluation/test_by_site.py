@@ -8,8 +8,9 @@ import pytest
 from idfsmec.evaluation import Protocol, Results, accuracy
 from idfsmec.evaluation.results import site_scores
 from idfsmec.evaluation.statistics import chance_bands
-from idfsmec.evaluation.tasks import add_inner_folds, load_fold
-from idfsmec.prediction.pipeline import FoldSamples
+from idfsmec.evaluation.tasks import load_fold
+from idfsmec.prediction import METHODS
+from idfsmec.prediction.samples import TrainingSamples
 from tests.evaluation.cohorts import make_arrays, make_cohort, make_hospitals
 
 BY_SITE = Protocol(folds="site", rates=[0.0], ks=[2, 4])
@@ -20,12 +21,17 @@ def site_of(table, arrays, people):
     return {names[one] for one in people}
 
 
+def inner_folds(training):
+    return METHODS["ANOVA F"].pipeline(folds="site")._inner_folds(training)
+
+
 def test_inner_folds_leave_out_the_other_hospitals():
     table = make_hospitals(3)
     arrays = make_arrays(table)
     data = load_fold(arrays, BY_SITE, "none", 0.0, 0, 1)
-    assert site_of(table, arrays, data.subjects_test) == {"Lund"}
-    assert [site_of(table, arrays, one.subjects_test) for one in data.inner] == [
+    assert site_of(table, arrays, data.held_out.subjects) == {"Lund"}
+    inner = inner_folds(data.training)
+    assert [site_of(table, arrays, one.held_out.subjects) for one in inner] == [
         {"Bern"},
         {"Oslo"},
     ]
@@ -33,22 +39,22 @@ def test_inner_folds_leave_out_the_other_hospitals():
 
 def test_with_two_hospitals_inner_folds_are_by_person_and_that_is_said():
     arrays = make_arrays(make_hospitals(2, seed=5))
+    data = load_fold(arrays, BY_SITE, "none", 0.0, 0, 0)
     with pytest.warns(UserWarning, match="Inner folds are by participant"):
-        data = load_fold(arrays, BY_SITE, "none", 0.0, 0, 0)
-    assert len(data.inner) == BY_SITE.n_inner_splits
+        inner = inner_folds(data.training)
+    assert len(inner) == BY_SITE.n_inner_splits
 
 
 def test_hospitals_with_one_class_stay_in_training():
     table = make_hospitals(3)
     table = table.take(~((table.sites == "Oslo") & (table.y == "MDD")).to_numpy())
     arrays = make_arrays(table)
-    whole = FoldSamples(arrays, arrays, arrays)
-    fold = add_inner_folds(whole, BY_SITE, 0)
-    assert [site_of(table, arrays, one.subjects_test) for one in fold.inner] == [
+    inner = inner_folds(TrainingSamples(arrays))
+    assert [site_of(table, arrays, one.held_out.subjects) for one in inner] == [
         {"Bern"},
         {"Lund"},
     ]
-    trained = [arrays.subjects[one.train_rows] for one in fold.inner]
+    trained = [one.training.samples.subjects for one in inner]
     assert all("Oslo" in site_of(table, arrays, one) for one in trained)
 
 

@@ -1,14 +1,16 @@
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from sklearn.impute import KNNImputer
 
 from idfsmec.evaluation import Protocol
 from idfsmec.evaluation import protocol as protocol_module
-from idfsmec.evaluation.protocol import make_folds
 from idfsmec.evaluation.run import table_digest
 from idfsmec.evaluation.tasks import load_fold
 from idfsmec.missing import simulate_missing
-from idfsmec.prediction.methods import IMPUTERS, Imputer
+from idfsmec.prediction.folds import make_folds
+from idfsmec.prediction.methods import IMPUTERS, METHODS, Imputer
 from idfsmec.table import FeatureTable
 
 from .cohorts import make_arrays, make_cohort
@@ -19,6 +21,24 @@ MEAN = IMPUTERS["mean"]
 def load(table, protocol=None, rate=0.3, pattern="random", seed=0, fold=0):
     arrays = make_arrays(table)
     return load_fold(arrays, protocol or Protocol(n_splits=4), pattern, rate, seed, fold)
+
+
+def inner_folds(fold):
+    """Inner folds as every method with the default protocol has them."""
+    return METHODS["ANOVA F"].pipeline()._inner_folds(fold.training)
+
+
+def prepare(fold, imputer=None):
+    """What the selector sees, training samples and samples held out for the classifier."""
+    prepared = fold.training.prepare(imputer=imputer and imputer.build())
+    held_out = prepared.steps.apply(fold.held_out)
+    return Sides(prepared.selecting, prepared.train, held_out)
+
+
+class Sides(NamedTuple):
+    selecting: np.ndarray
+    train: np.ndarray
+    test: np.ndarray
 
 
 def perturbed(table, rows, what, seed=1):
@@ -39,17 +59,17 @@ def perturbed(table, rows, what, seed=1):
 
 @pytest.mark.parametrize("pattern", ["random", "recording", "burst", "uneven"])
 def test_both_sides_of_a_fold_miss_the_asked_share(pattern):
-    data = load(make_cohort(n_subjects=40, n_channels=8), pattern=pattern).prepare()
+    data = prepare(load(make_cohort(n_subjects=40, n_channels=8), pattern=pattern))
     assert np.isnan(data.selecting).mean() == pytest.approx(0.3, abs=0.02)
     assert np.isnan(data.test).mean() == pytest.approx(0.3, abs=0.02)
 
 
 def test_observed_training_values_have_mean_0_and_variance_1_and_gaps_are_filled_with_0():
     fold = load(make_cohort())
-    data = fold.prepare()
+    data = prepare(fold)
     assert np.nanmean(data.selecting, axis=0) == pytest.approx(np.zeros(12), abs=1e-12)
     assert np.nanstd(data.selecting, axis=0) == pytest.approx(np.ones(12))
-    filled = fold.prepare(MEAN)
+    filled = prepare(fold, MEAN)
     assert (filled.selecting[np.isnan(data.selecting)] == 0).all()
     assert (filled.test[np.isnan(data.test)] == 0).all()
     assert filled.train is filled.selecting  # the work is done once
@@ -69,23 +89,24 @@ def test_nothing_held_out_reaches_what_selectors_see(what, pattern, monkeypatch)
     before = load(table, pattern=pattern)
     after = load(perturbed(table, splits[0][1], what), pattern=pattern)
     if what == "labels":
-        assert (before.y_test != after.y_test).any()
+        assert (before.held_out.y != after.held_out.y).any()
     else:
-        assert not np.array_equal(before.prepare().test, after.prepare().test, equal_nan=True)
-    for one, other in zip([before, *before.inner], [after, *after.inner], strict=True):
+        assert not np.array_equal(prepare(before).test, prepare(after).test, equal_nan=True)
+    parts = [[fold, *inner_folds(fold)] for fold in (before, after)]
+    for one, other in zip(*parts, strict=True):
         for imputer in (None, MEAN, Imputer("nearest", KNNImputer())):
-            sides = one.prepare(imputer), other.prepare(imputer)
+            sides = prepare(one, imputer), prepare(other, imputer)
             assert np.array_equal(sides[0].selecting, sides[1].selecting, equal_nan=True)
             assert np.array_equal(sides[0].train, sides[1].train, equal_nan=True)
-        assert np.array_equal(one.y_train, other.y_train)
-    for one, other in zip(before.inner, after.inner, strict=True):
-        assert np.array_equal(one.prepare().test, other.prepare().test, equal_nan=True)
-        assert np.array_equal(one.y_test, other.y_test)
+        assert np.array_equal(one.training.samples.y, other.training.samples.y)
+    for one, other in zip(parts[0][1:], parts[1][1:], strict=True):
+        assert np.array_equal(prepare(one).test, prepare(other).test, equal_nan=True)
+        assert np.array_equal(one.held_out.y, other.held_out.y)
 
 
 def test_gaps_for_the_selection_leave_the_classifier_complete_data():
     table = make_cohort()
-    data = load(table, Protocol(n_splits=4, missing_in="selection"), rate=0.5).prepare()
+    data = prepare(load(table, Protocol(n_splits=4, missing_in="selection"), rate=0.5))
     assert np.isnan(data.selecting).mean() == pytest.approx(0.5, abs=0.02)
     assert not np.isnan(data.train).any()
     assert not np.isnan(data.test).any()
@@ -98,16 +119,17 @@ def test_gaps_for_the_selection_leave_the_classifier_complete_data():
 
 def test_nobody_can_change_the_samples_that_methods_share():
     data = load(make_cohort())
-    for prepared in (data.prepare(), data.prepare(MEAN)):
-        assert not any(side.flags.writeable for side in prepared)
+    for prepared in (prepare(data), prepare(data, MEAN)):
+        assert not any(side.flags.writeable for side in prepared[:2])
 
 
 def test_inner_folds_split_the_training_samples_and_keep_their_gaps():
     data = load(make_cohort())
-    assert len(data.inner) == Protocol().n_inner_splits
-    assert sum(part.y_test.size for part in data.inner) == data.y_train.size
-    n_missing = sum(np.isnan(part.prepare().test).sum() for part in data.inner)
-    assert n_missing == np.isnan(data.prepare().selecting).sum()
+    inner = inner_folds(data)
+    assert len(inner) == Protocol().n_inner_splits
+    assert sum(part.held_out.y.size for part in inner) == data.training.samples.y.size
+    n_missing = sum(np.isnan(prepare(part).test).sum() for part in inner)
+    assert n_missing == np.isnan(prepare(data).selecting).sum()
 
 
 def test_a_column_that_never_changes_in_training_carries_nothing_into_the_test():
@@ -117,7 +139,7 @@ def test_a_column_that_never_changes_in_training_carries_nothing_into_the_test()
     X.iloc[train, 0] = 7.1
     X.iloc[train, 1] = np.nan
     data = load(FeatureTable(X, table.y, table.subjects), rate=0.0)
-    filled = data.prepare(MEAN)
+    filled = prepare(data, MEAN)
     assert (filled.train[:, :2] == 0).all()
     assert (filled.test[:, :2] == 0).all()
 
@@ -125,10 +147,10 @@ def test_a_column_that_never_changes_in_training_carries_nothing_into_the_test()
 def test_gaps_of_a_rate_are_the_same_for_all_methods_and_differ_between_folds_and_seeds():
     table = make_cohort()
     again = load(FeatureTable(table.X, table.y, table.subjects))
-    first = load(table).prepare().selecting
-    assert np.array_equal(first, again.prepare().selecting, equal_nan=True)
+    first = prepare(load(table)).selecting
+    assert np.array_equal(first, prepare(again).selecting, equal_nan=True)
     others = [load(table, seed=1), load(table, fold=1)]
-    missing = [np.isnan(one.train.X[:60]) for one in (load(table), *others)]
+    missing = [np.isnan(one.training.samples.X[:60]) for one in (load(table), *others)]
     assert len({one.tobytes() for one in missing}) == 3
 
 

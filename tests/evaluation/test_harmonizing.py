@@ -8,11 +8,18 @@ from numpy.testing import assert_allclose
 
 from idfsmec import FeatureTable
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Protocol, Results, TunedMethod, accuracy, resampling, train_model
-from idfsmec.evaluation.protocol import make_folds
+from idfsmec.evaluation import Protocol, Results, accuracy, resampling, train_model
 from idfsmec.evaluation.tasks import load_fold
 from idfsmec.missing import simulate_missing
-from idfsmec.prediction import SiteHarmonizer, fit_model, load_model, predict_subjects, save_model
+from idfsmec.prediction import (
+    METHODS,
+    SiteHarmonizer,
+    fit_model,
+    load_model,
+    predict_subjects,
+    save_model,
+)
+from idfsmec.prediction.folds import make_folds
 from idfsmec.report import summarise
 from idfsmec.solver.scaling import Scaling
 from tests.evaluation.cohorts import OURS, make_arrays, make_cohort, make_hospitals
@@ -39,15 +46,16 @@ def test_a_fold_is_harmonized_by_its_training_samples_alone(wards, folds, missin
     clean = known.transform(arrays.X[train], sites=arrays.sites[train])
     new = known.transform(arrays.X[test], sites=arrays.sites[test])
     scaling = Scaling.learn(clean)
-    prepared = data.prepare()
+    prepared = data.training.prepare(SiteHarmonizer())
     assert_allclose(prepared.train, scaling.apply(clean))
-    assert_allclose(prepared.test, scaling.apply(new))
+    assert_allclose(prepared.steps.apply(data.held_out), scaling.apply(new))
     assert (np.isnan(prepared.train) == np.isnan(arrays.X[train])).all()
-    inner = data.inner[0]
-    rest = np.setdiff1d(np.arange(train.size), data.inner[0].test_rows)
+    inner = METHODS["ANOVA F"].pipeline(folds=folds)._inner_folds(data.training)[0]
+    rest = np.setdiff1d(np.arange(train.size), inner.left_out)
     again = SiteHarmonizer().fit(arrays.X[train][rest], sites=arrays.sites[train][rest])
     clean = again.transform(arrays.X[train][rest], sites=arrays.sites[train][rest])
-    assert_allclose(inner.prepare().train, Scaling.learn(clean).apply(clean))
+    prepared = inner.training.prepare(SiteHarmonizer())
+    assert_allclose(prepared.train, Scaling.learn(clean).apply(clean))
 
 
 def test_what_is_held_out_does_not_move_training(wards):
@@ -57,7 +65,8 @@ def test_what_is_held_out_does_not_move_training(wards):
     _, test = make_folds(changed.y, changed.subjects, "subject", 4, 0)[0]
     changed.X[test] *= 100
     other = load_fold(changed, ALIKE.with_changes(ks=[3]), "none", 0.0, 0, 0)
-    assert_allclose(one.prepare().train, other.prepare().train)
+    prepared = [fold.training.prepare(SiteHarmonizer()).train for fold in (one, other)]
+    assert_allclose(*prepared)
 
 
 @pytest.mark.slow
@@ -133,12 +142,12 @@ def test_a_model_without_it_ignores_sites(wards):
 
 
 def test_a_tuned_method_learns_sites_inside_its_folds(wards, tmp_path):
-    tuned = TunedMethod("ANOVA F", folds="site")
+    tuned = METHODS["ANOVA F"].pipeline(folds="site")
     model = fit_model(wards, tuned, harmonize=True)
     again = load_model(save_model(model, tmp_path / "model.skops"))
     assert right(again, wards)[0] > 0.85
     with pytest.raises(InputError, match="need sites"):
-        TunedMethod("ANOVA F", folds="site").fit(wards.X, wards.y)
+        tuned.fit(wards.X, wards.y)
 
 
 def test_training_leaves_out_hospitals_and_harmonizes_inside(wards):
@@ -188,8 +197,9 @@ def test_sites_can_be_learned_from_controls_in_benchmark_and_training(tmp_path):
     clean = known.transform(arrays.X[train], sites=arrays.sites[train])
     new = known.transform(arrays.X[test], sites=arrays.sites[test])
     scaling = Scaling.learn(clean)
-    assert_allclose(fold.prepare().train, scaling.apply(clean))
-    assert_allclose(fold.prepare().test, scaling.apply(new))
+    prepared = fold.training.prepare(SiteHarmonizer(reference="HC"))
+    assert_allclose(prepared.train, scaling.apply(clean))
+    assert_allclose(prepared.steps.apply(fold.held_out), scaling.apply(new))
     results = accuracy(table, tmp_path, methods=["ANOVA F"], protocol=protocol, n_jobs=1)
     assert results.failures.empty
     page = summarise(Results.read(tmp_path))
@@ -198,7 +208,7 @@ def test_sites_can_be_learned_from_controls_in_benchmark_and_training(tmp_path):
     model = train_model(table, harmonize="HC", n_splits=2, n_repeats=1, n_jobs=1)
     assert model.protocol["harmonize"] == "HC"
     assert model.harmonizer.reference == "HC"
-    tuned = fit_model(table, TunedMethod("ANOVA F"), harmonize="HC")
+    tuned = fit_model(table, METHODS["ANOVA F"].pipeline(), harmonize="HC")
     assert_allclose(tuned.harmonizer.shift_, model.harmonizer.shift_)
 
 

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from idfsmec.evaluation import Protocol, accuracy
-from idfsmec.evaluation.protocol import make_folds
 from idfsmec.evaluation.statistics import chance_band, chance_bands
 from idfsmec.evaluation.tasks import plan_folds, run_task
+from idfsmec.prediction.folds import make_folds
 from idfsmec.prediction.methods import METHODS, Method, find_methods
 from idfsmec.prediction.sanity import ForestImportance
 from idfsmec.selection import PSNSGA

@@ -9,7 +9,7 @@ import pytest
 
 from idfsmec.evaluation import Protocol
 from idfsmec.evaluation.tasks import plan_folds
-from idfsmec.prediction import METHODS, pipeline
+from idfsmec.prediction import METHODS, samples
 from idfsmec.solver import scaling
 from idfsmec.table import FeatureTable
 
@@ -35,7 +35,7 @@ def first_tasks(arrays, methods, protocol=PROTOCOL):
 @pytest.mark.slow
 def test_a_task_on_a_large_table_takes_two_and_a_half_times_its_memory_at_most(monkeypatch):
     # The table is large in relation to what is kept and to what is worked on at a time.
-    monkeypatch.setattr(pipeline, "KEPT_BYTES", 0)
+    monkeypatch.setattr(samples, "KEPT_BYTES", 0)
     monkeypatch.setattr(scaling, "_BLOCK_ELEMENTS", 100_000)
     arrays = make_arrays(make_table(3000, 12, 20))
     for task in first_tasks(arrays, ["ANOVA F"]):
@@ -62,7 +62,7 @@ def test_results_do_not_depend_on_how_much_is_kept(missing_in, monkeypatch):
     arrays = make_arrays(make_table(400, 4, 3))
     protocol = PROTOCOL.with_changes(missing_in=missing_in)
     kept = [task.compute(arrays) for task in first_tasks(arrays, ["IDFS-MEC", "RFS"], protocol)]
-    monkeypatch.setattr(pipeline, "KEPT_BYTES", 0)
+    monkeypatch.setattr(samples, "KEPT_BYTES", 0)
     other = replace(arrays, digest="the same values, not known yet")
     again = [task.compute(other) for task in first_tasks(other, ["IDFS-MEC", "RFS"], protocol)]
     assert [one.rows for one in kept] == [one.rows for one in again]

@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_selection import SelectKBest, f_classif
 from sklearn.impute import SimpleImputer
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
@@ -13,10 +14,28 @@ from sklearn.svm import LinearSVC
 from idfsmec.evaluation import Protocol
 from idfsmec.evaluation.tasks import load_fold, score_fold
 from idfsmec.metrics import score_decisions
-from idfsmec.prediction.methods import CLASSIFIERS, IMPUTERS, Method, find_methods, with_parts
+from idfsmec.prediction.methods import IMPUTERS, Classifier, Method, find_methods, with_parts
 from idfsmec.prediction.sanity import AnovaF
+from idfsmec.prediction.svm import LinearSVM
 
 from .cohorts import make_arrays, make_cohort
+from .test_fold_samples import inner_folds, prepare
+
+
+class SingleSVM(ClassifierMixin, BaseEstimator):
+    """The SVM without deciding on many sets at once."""
+
+    def __init__(self, C=1.0, class_weight=None):
+        self.C = C
+        self.class_weight = class_weight
+
+    def fit(self, X, y):
+        self.svm_ = LinearSVM(self.C, self.class_weight).fit(X, y)
+        self.classes_ = self.svm_.classes_
+        return self
+
+    def decision_function(self, X):
+        return self.svm_.decision_function(X)
 
 
 def run(method, protocol, table=None, rate=0.3, fold=0, seed=0, imputer=None):
@@ -35,9 +54,9 @@ def test_an_outer_score_is_that_of_a_plain_scikit_learn_pipeline():
         SimpleImputer(),
         SelectKBest(f_classif, k=4),
         LinearSVC(C=0.1, dual=False, class_weight="balanced"),
-    ).fit(fold.train.X, fold.y_train)
+    ).fit(fold.training.samples.X, fold.training.samples.y)
     (row,) = run("ANOVA F", protocol, table, rate=0.4, fold=2, imputer="mean").rows
-    X, y = fold.test.X, fold.y_test
+    X, y = fold.held_out.X, fold.held_out.y
     assert row["balanced_accuracy"] == balanced_accuracy_score(y, pipeline.predict(X))
     assert row["roc_auc"] == pytest.approx(roc_auc_score(y, pipeline.decision_function(X)))
     assert (row["n_train"], row["n_test"], row["n_channels"]) == (72, 24, 4)
@@ -66,13 +85,13 @@ def test_inner_folds_choose_k_like_a_search_by_hand():
     for k in protocol.ks:
         for C in protocol.svm_costs:
             scores = []
-            for part in data.inner:
-                full = part.prepare(IMPUTERS["mean"])
-                kept = SelectKBest(f_classif, k=k).fit(full.selecting, part.y_train).get_support()
+            for part in inner_folds(data):
+                full, labels = prepare(part, IMPUTERS["mean"]), part.training.samples.y
+                kept = SelectKBest(f_classif, k=k).fit(full.selecting, labels).get_support()
                 svm = LinearSVC(C=C, dual=False, class_weight="balanced")
-                svm.fit(full.train[:, kept], part.y_train)
+                svm.fit(full.train[:, kept], labels)
                 values = svm.decision_function(full.test[:, kept])[:, None] * [-0.5, 0.5]
-                y, people = part.y_test, part.subjects_test
+                y, people = part.held_out.y, part.held_out.subjects
                 scores.append(
                     score_decisions(values, y, people, [protocol.tuned_by])[protocol.tuned_by]
                 )
@@ -101,9 +120,8 @@ def test_inner_folds_may_rank_more_roughly_than_the_whole_fold():
     data = load_fold(make_arrays(make_cohort()), protocol, "random", 0.3, 0, 0)
     score_fold(method, data, protocol, seed=0)
     assert [n_trees for _, n_trees in asked] == [5, 5, 5, 100]
-    assert asked[-1][0] == data.y_train.size
-    assert method.describe()["inner"] == {"n_trees": 5}
-    assert "inner" not in Method("plain", Counting()).describe()
+    assert asked[-1][0] == data.training.samples.y.size
+    assert method.describe() != Method("rough", Counting()).describe()
 
 
 def test_tuning_maximises_what_the_protocol_says():
@@ -147,7 +165,7 @@ def test_a_classifier_asked_for_many_sets_gives_what_one_asked_for_each_gives(im
     protocol = Protocol(n_splits=4, ks=[1, 4, 7], n_inner_splits=3)
     data = load_fold(make_arrays(make_cohort()), protocol, "random", 0.4, 0, 0)
     (own,) = with_parts(find_methods([method]), imputer)
-    single = replace(own, classifier=replace(CLASSIFIERS["svm"], decide_many=None))
+    single = replace(own, classifier=Classifier("svm", SingleSVM()))
     for one, other in zip(
         *(score_fold(each, data, protocol, seed=0).rows for each in (own, single)), strict=True
     ):

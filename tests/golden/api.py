@@ -17,8 +17,6 @@ from idfsmec import FeatureTable
 from idfsmec.audit import audit, audits_of, recording_variables
 from idfsmec.cli import app
 from idfsmec.evaluation import Protocol, Results, accuracy, train_model
-from idfsmec.evaluation import TunedMethod as _TunedMethod
-from idfsmec.evaluation.protocol import make_folds
 from idfsmec.evaluation.statistics import chance_bands, compare_folds
 from idfsmec.features import FeatureSettings, extract_recording
 from idfsmec.features.extract import compute_features
@@ -46,6 +44,7 @@ from idfsmec.prediction import (
     save_model,
 )
 from idfsmec.prediction import predict_subjects as _predict_subjects
+from idfsmec.prediction.folds import make_folds
 from idfsmec.recordings import find_duplicates, read_manifest, simulate_cohort
 from idfsmec.selection import (
     CDLSR,
@@ -186,7 +185,7 @@ def remove_line_noise(data, sfreq, line_freq="auto"):
 
 
 def tuned_method(name, **parts):
-    return _TunedMethod(replace(METHODS[name], **parts))
+    return replace(METHODS[name], **parts).pipeline()
 
 
 TunedMethod = tuned_method

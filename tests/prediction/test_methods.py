@@ -24,7 +24,6 @@ from sklearn.svm import LinearSVC
 
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, accuracy, train_model
-from idfsmec.evaluation.protocol import make_folds
 from idfsmec.prediction import (
     CLASSIFIERS,
     IMPUTERS,
@@ -37,6 +36,7 @@ from idfsmec.prediction import (
     register_method,
     save_model,
 )
+from idfsmec.prediction.folds import make_folds
 from idfsmec.prediction.methods import find_methods
 from idfsmec.prediction.sanity import AnovaF, ColumnOrder, ForestImportance, RandomOrder
 from idfsmec.selection import CDLSR, IDFSMEC, MRMR, PSNSGA, RFS, ReliefF

@@ -21,7 +21,6 @@ from skops import io as skops_io
 
 from idfsmec import __version__
 from idfsmec.errors import ExistingFileError, InputError
-from idfsmec.evaluation import TunedMethod
 from idfsmec.features import FeatureSettings
 from idfsmec.prediction import (
     METHODS,
@@ -237,7 +236,7 @@ def test_a_tuned_method_learns_sites_in_its_own_folds_and_is_kept(tmp_path, part
     table = make_hospitals(3, shift=4.0, effect=2.5)
     table.X.loc[::5, ["E2__f1", "E2__f2", "E2__f3"]] = np.nan
     model = fit_model(
-        table, TunedMethod(replace(METHODS["ANOVA F"], **parts), folds="site"), harmonize=True
+        table, replace(METHODS["ANOVA F"], **parts).pipeline(folds="site"), harmonize=True
     )
     again = load_model(save_model(model, tmp_path / "model.skops"))
     said = predict_subjects(again, table)
@@ -291,7 +290,7 @@ def test_a_model_may_have_constant_features_and_channels_never_seen(tmp_path, im
     table = make_hospitals(3)
     table.X["E1__f1"] = 7.0
     table.X.loc[:, table.X.columns.str.startswith("E2__")] = np.nan
-    method = imputer and TunedMethod(replace(METHODS["ANOVA F"], imputer=imputer))
+    method = imputer and replace(METHODS["ANOVA F"], imputer=imputer).pipeline()
     model, X = fit_model(table, method), table.X if method is None else table.X.to_numpy()
     again = load_model(save_model(model, tmp_path / "model.skops"))
     expected = model.estimator.predict_proba(X)

@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 
 from idfsmec.prediction import CLASSIFIERS
 from idfsmec.prediction.pipeline import decision_values, fit_with_groups
-from idfsmec.selection.search import by_class
+from idfsmec.prediction.svm import by_class
 
 
 def make_samples(n=120, missing=0.3, n_classes=2, seed=0, effect=1.2):

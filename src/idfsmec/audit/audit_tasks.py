@@ -19,7 +19,6 @@ from idfsmec.audit import confounding
 from idfsmec.audit.confounding import encode_variables
 from idfsmec.audit.verdict import Audit, audits_of, find_suspects, put_together
 from idfsmec.errors import InputError
-from idfsmec.evaluation.protocol import Fold, Folds, make_folds, most_splits
 from idfsmec.evaluation.results import AUDIT, Results, write_json
 from idfsmec.evaluation.run import (
     Tables,
@@ -31,15 +30,18 @@ from idfsmec.evaluation.run import (
     table_arrays,
 )
 from idfsmec.evaluation.store import TaskResult
-from idfsmec.evaluation.tasks import UNFIT, Task, make_task, rank_whole
+from idfsmec.evaluation.tasks import UNFIT, Task, describe_method, make_task, rank_whole
 from idfsmec.metrics import Codes, Floats, Scores, holm, score_decisions
+from idfsmec.prediction.folds import Fold, FoldUnit, make_folds, most_splits
 from idfsmec.prediction.methods import Method
-from idfsmec.prediction.pipeline import FoldSamples, MethodPipeline, TableArrays
+from idfsmec.prediction.samples import Samples, TrainingSamples
+from idfsmec.prediction.sanity import PresetOrder
+from idfsmec.prediction.tuning import middle_cost
 from idfsmec.progress import Listener
 from idfsmec.solver.scaling import Scaling
 from idfsmec.table import FeatureTable
 
-#: Folds by subject, unless the smallest class has fewer subjects.
+#: FoldUnit by subject, unless the smallest class has fewer subjects.
 N_SPLITS = 10
 #: What an audit consists of: methods of ``_Parts``.
 PARTS = ("recording", "eeg", "regressed", "by_sample", "before", "shuffled", "names")
@@ -62,7 +64,7 @@ def audit(
     *,
     also: Sequence[str] = (),
     n_splits: int = N_SPLITS,
-    folds: Folds = "subject",
+    folds: FoldUnit = "subject",
     seed: int = 0,
     n_jobs: int | None = 1,
     parts: Sequence[str] | None = None,
@@ -139,7 +141,7 @@ def add_audit(
     *,
     also: Sequence[str] = (),
     n_splits: int | None = None,
-    folds: Folds | None = None,
+    folds: FoldUnit | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
     progress: Listener | None = None,
@@ -186,7 +188,7 @@ def add_audit(
     return results
 
 
-def _check(table: FeatureTable, n_splits: int, folds: Folds) -> None:
+def _check(table: FeatureTable, n_splits: int, folds: FoldUnit) -> None:
     """Refuse a table or folds that cannot be audited."""
     if table.y.nunique() < 2:
         raise InputError(f"all samples have the label {table.y.iloc[0]!r}: nothing to audit")
@@ -199,7 +201,7 @@ def _check(table: FeatureTable, n_splits: int, folds: Folds) -> None:
 
 
 def _plan(
-    table: TableArrays,
+    table: Samples,
     variables: pd.DataFrame,
     about: dict[str, Any],
     parts: Sequence[str],
@@ -207,7 +209,7 @@ def _plan(
 ) -> Iterator[Task]:
     """List the tasks; the longest first, so that none waits for it."""
     scored = method_or_ours(None)
-    decided_by = {"kind": "audit 2", "described": scored.describe(), **how}
+    decided_by = {"kind": "audit 2", "described": describe_method(scored), **how}
     of_columns, names = pd.factorize(variables.columns.get_level_values("variable"))
     levels = variables.columns.get_level_values("level")
     named = "\x1f".join([*names, *levels, str(about["described"])])
@@ -223,7 +225,7 @@ def _plan(
         yield make_task(table, method, compute, where, **where, **decided_by)
 
 
-def _compute_part(table: TableArrays, *, part: str, **how: Any) -> TaskResult:
+def _compute_part(table: Samples, *, part: str, **how: Any) -> TaskResult:
     try:
         parts = _Parts(table, **how)
         if not parts.splits and part not in ("recording", "names"):
@@ -237,12 +239,12 @@ def _compute_part(table: TableArrays, *, part: str, **how: Any) -> TaskResult:
 class _Parts:
     """The parts of an audit."""
 
-    table: TableArrays
+    table: Samples
     method: Method
     variables: pd.DataFrame
     about: dict[str, Any]
     n_splits: int
-    folds: Folds
+    folds: FoldUnit
     seed: int
 
     def __post_init__(self) -> None:
@@ -256,7 +258,7 @@ class _Parts:
             fold_of[held_out] = fold
         self.fold_of = self.subjects.of_subjects(fold_of)
 
-    def _split(self, table: TableArrays, folds: Folds, n_splits: int) -> list[Fold]:
+    def _split(self, table: Samples, folds: FoldUnit, n_splits: int) -> list[Fold]:
         given = table.y, table.subjects, folds, n_splits, self.seed
         return make_folds(*given, sites=table.sites)
 
@@ -313,7 +315,7 @@ class _Parts:
 
     def before(self) -> dict[str, Any]:
         """Score with features selected on all subjects, before splitting."""
-        setting = self.method.settings[self.method.default_setting]
+        setting = self._untuned(0).settings[0]
         ranking = rank_whole(self.method, setting, self.table)
         if "rank" not in ranking:
             return {}
@@ -339,9 +341,19 @@ class _Parts:
         """Find subjects under two names, and rows that occur twice."""
         return {"two_names": two_names(self.table), "repeated": repeated_rows(self.table)}
 
+    def _untuned(self, random_state: int) -> Any:
+        """The estimator of the method at its default setting, with the usual cost."""
+        pipeline = self.method.pipeline(
+            n_features_to_select=(N_FEATURES,), random_state=random_state
+        )
+        default = pipeline.settings[pipeline.default_setting]
+        return pipeline.set_params(
+            settings=(default,), costs=(middle_cost(list(pipeline.costs)),)
+        )
+
     def _decide(
         self,
-        table: TableArrays,
+        table: Samples,
         splits: Sequence[Fold],
         ranks: Codes | None = None,
         nuisance: Floats | None = None,
@@ -356,20 +368,21 @@ class _Parts:
             if nuisance is not None:
                 X = confounding.residuals(table.X, nuisance, self.subjects, train)
                 used = table.with_values(X)
-            seen = used.take(train)
-            samples = FoldSamples(seen, used.take(held_out), seen)
-            pipeline = MethodPipeline(self.method, (N_FEATURES,), random_state=fold)
-            decisions[held_out] = pipeline.decide(samples, ranks)
+            pipeline = self._untuned(fold)
+            if ranks is not None:
+                pipeline.set_params(selector=PresetOrder(ranks=ranks), settings=({},))
+            training = TrainingSamples(used.take(train))
+            decisions[held_out] = pipeline.fit_samples(training).decide(used.take(held_out))
         return decisions
 
 
-def _score_samples(decisions: Floats, table: TableArrays) -> Scores:
+def _score_samples(decisions: Floats, table: Samples) -> Scores:
     """Score decisions over samples and over subjects."""
     wanted = ["roc_auc", "balanced_accuracy", "subject_roc_auc", "subject_balanced_accuracy"]
     return score_decisions(decisions, table.y, table.subjects, wanted)
 
 
-def repeated_rows(table: TableArrays) -> dict[str, Any]:
+def repeated_rows(table: Samples) -> dict[str, Any]:
     """Count samples that are equal to an earlier one in every feature, also across subjects."""
     X = np.ascontiguousarray(np.nan_to_num(table.X, nan=np.inf) + 0.0)  # -0.0 becomes 0.0
     rows = X.view(np.dtype((np.void, X.shape[1] * 8))).ravel()
@@ -387,7 +400,7 @@ def repeated_rows(table: TableArrays) -> dict[str, Any]:
     }
 
 
-def two_names(table: TableArrays) -> dict[str, Any]:
+def two_names(table: Samples) -> dict[str, Any]:
     """Find subjects whose samples are as near to each other's as to their own.
 
     ``pairs`` are names of two subjects and how much farther the other's nearest sample is than the

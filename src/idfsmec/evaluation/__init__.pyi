@@ -11,7 +11,7 @@ from .study_size import (
     participant_curve,
     participants,
 )
-from .training import TunedMethod, train_model
+from .training import train_model
 
 __all__ = [
     "ChanceBand",
@@ -19,7 +19,6 @@ __all__ = [
     "ParticipantCurve",
     "Protocol",
     "Results",
-    "TunedMethod",
     "accuracy",
     "chance_band",
     "clinical_scores",

@@ -23,12 +23,20 @@ import pandas as pd
 from idfsmec._parallel import count_jobs, run_tasks
 from idfsmec.errors import InputError
 from idfsmec.evaluation.clinical import check_prevalence, subject_groups
-from idfsmec.evaluation.protocol import Protocol, most_splits, protocol_from, split_table
+from idfsmec.evaluation.protocol import Protocol, protocol_from, split_table
 from idfsmec.evaluation.results import RANKING, RESAMPLING, Results, picked_setting, write_files
 from idfsmec.evaluation.statistics import chance_bands
 from idfsmec.evaluation.store import Store, StoredTable, TaskResult
-from idfsmec.evaluation.tasks import Task, compute_whole, make_task, plan_folds, run_task
+from idfsmec.evaluation.tasks import (
+    Task,
+    compute_whole,
+    describe_method,
+    make_task,
+    plan_folds,
+    run_task,
+)
 from idfsmec.missing import missingness_association, simulate_missing
+from idfsmec.prediction.folds import most_splits
 from idfsmec.prediction.harmonizer import learn_sites
 from idfsmec.prediction.methods import (
     COMPARED,
@@ -41,7 +49,7 @@ from idfsmec.prediction.methods import (
     proposed_method,
     with_parts,
 )
-from idfsmec.prediction.pipeline import TableArrays
+from idfsmec.prediction.samples import Samples
 from idfsmec.progress import Listener, Steps
 from idfsmec.table import FeatureTable
 
@@ -275,7 +283,7 @@ def run_experiment(
     dask: Any = None,
     progress: Listener | None = None,
     overwrite: bool = False,
-    plan: Callable[[TableArrays, Sequence[Method], Protocol], Iterable[Task]] = plan_folds,
+    plan: Callable[[Samples, Sequence[Method], Protocol], Iterable[Task]] = plan_folds,
     also: Mapping[str, Any] | None = None,
 ) -> Results:
     """Run what is left of the tasks that ``plan`` lists for each table; return all results.
@@ -302,14 +310,15 @@ def run_experiment(
 def plan_rankings(
     store: Store,
     method: Method,
-    arrays: Mapping[str, TableArrays],
+    arrays: Mapping[str, Samples],
     harmonize: bool | str,
     n_resamples: int = 0,
     seed: int = 0,
     n_jobs: int = 1,
 ) -> list[Task]:
     """Plan a method, with the setting picked most often, on whole tables or halves of subjects."""
-    scores, resolved, described = Results.of(store).scores, method.resolve(), method.describe()
+    scores, resolved = Results.of(store).scores, method.resolve()
+    described = describe_method(method, ranking=True)
     _keep_methods(store, [method])
     tasks = []
     for name, table in arrays.items():
@@ -318,9 +327,8 @@ def plan_rankings(
         work = partial(compute_whole, method=resolved, n_jobs=n_jobs, **how)
         where = {"seed": seed} if n_resamples else {}
         # Neither the settings that were not picked nor the classifier count.
-        counting = {key: described[key] for key in ("name", "selector", "imputer")}
         tasks.append(
-            make_task(table, resolved, work, where, kind="whole", described=counting, **how)
+            make_task(table, resolved, work, where, kind="whole", described=described, **how)
         )
     return tasks
 
@@ -355,7 +363,7 @@ def do_tasks(
     store: Store,
     experiment: str,
     tasks: Sequence[Task],
-    arrays: Mapping[str, TableArrays],
+    arrays: Mapping[str, Samples],
     n_jobs: int,
     progress: Listener | None,
     dask: Any = None,
@@ -374,7 +382,7 @@ def do_tasks(
 def compute_tasks(
     experiment: str,
     tasks: Iterable[Task],
-    arrays: Mapping[str, TableArrays],
+    arrays: Mapping[str, Samples],
     n_jobs: int,
     progress: Listener | None,
     dask: Any = None,
@@ -392,7 +400,7 @@ def compute_tasks(
             steps.done(item=(task, result))  # after the caller has kept it
 
 
-def _run_batch(batch: Sequence[Task], tables: Mapping[str, TableArrays]) -> list[TaskResult]:
+def _run_batch(batch: Sequence[Task], tables: Mapping[str, Samples]) -> list[TaskResult]:
     return [run_task(task, tables) for task in batch]
 
 
@@ -453,10 +461,10 @@ def name_tables(tables: Tables) -> dict[str, FeatureTable]:
 
 def table_arrays(
     tables: Mapping[str, FeatureTable], positions: bool = False
-) -> dict[str, TableArrays]:
+) -> dict[str, Samples]:
     """Take tables apart; positions of channels are looked up only where they are needed."""
     return {
-        name: TableArrays.of(name, table, positions, table_digest(table))
+        name: Samples.of(name, table, positions, table_digest(table))
         for name, table in tables.items()
     }
 

@@ -24,10 +24,21 @@ from idfsmec.evaluation.protocol import Protocol, protocol_from, split_table
 from idfsmec.evaluation.results import Results, of_method
 from idfsmec.evaluation.run import Tables, method_or_ours, run_experiment
 from idfsmec.evaluation.store import TaskResult
-from idfsmec.evaluation.tasks import Task, add_inner_folds, channel_counts, make_task, score_fold
+from idfsmec.evaluation.tasks import (
+    Task,
+    channel_counts,
+    describe_method,
+    make_task,
+    score_fold,
+)
 from idfsmec.metrics import Codes, MeanInterval, corrected_interval, score_interval
 from idfsmec.prediction.methods import METHODS, Classifier, Imputer, Method, with_parts
-from idfsmec.prediction.pipeline import FoldSamples, TableArrays, harmonize_samples
+from idfsmec.prediction.samples import (
+    FoldSamples,
+    Samples,
+    TrainingSamples,
+    harmonized_samples,
+)
 from idfsmec.selection.idfsmec import order_electrodes
 from idfsmec.table.columns import split_column
 from idfsmec.table.positions import standard_name
@@ -124,7 +135,7 @@ def _as_recorded(protocol: Protocol | Mapping[str, Any] | None) -> Protocol:
 
 
 def _plan_electrodes(
-    table: TableArrays, methods: Sequence[Method], protocol: Protocol, counts: Sequence[int] | None
+    table: Samples, methods: Sequence[Method], protocol: Protocol, counts: Sequence[int] | None
 ) -> Iterator[Task]:
     """Plan each way of choosing electrodes on each fold: the second method's, chance, headsets."""
     method, ours = methods
@@ -140,7 +151,7 @@ def _plan_electrodes(
 
 
 def _plan(
-    table: TableArrays,
+    table: Samples,
     method: Method,
     protocol: Protocol,
     compute: Callable[..., TaskResult],
@@ -148,10 +159,11 @@ def _plan(
 ) -> Iterator[Task]:
     """Plan a method on each fold in each variant, which has a name and what it computes with."""
     resolved, folds = method.resolve(), range(len(split_table(table, protocol)))
+    whole = describe_method(method)
     about = {"imputer": method.imputing.name, "n_channels": len(table.channels)}
     for seed, fold, (name, variant) in itertools.product(protocol.seeds, folds, variants):
         named, how = replace(resolved, name=name), {"seed": seed, "fold": fold, **variant}
-        described = method.describe() | ({} if name == method.name else {"choice": name})
+        described = whole and whole | ({} if name == method.name else {"choice": name})
         yield make_task(
             table,
             named,
@@ -166,7 +178,7 @@ def _plan(
 
 
 def _compute_electrodes(
-    table: TableArrays,
+    table: Samples,
     *,
     method: Method,
     protocol: Protocol,
@@ -184,7 +196,7 @@ def _compute_electrodes(
         orders = [rng.permutation(len(table.channels)).tolist() for _ in range(_DRAWS)]
         sets = [order[:number] for number in numbers[:-1] for order in orders]
     else:
-        (train,) = harmonize_samples(protocol.harmonize, sides[0])
+        train = harmonized_samples(sides[0], protocol.harmonize)
         order = order_electrodes(train.X, train.y, train.channel_of, train.subject_names)
         sets = [order[:number].tolist() for number in numbers]
     result = TaskResult()
@@ -200,11 +212,10 @@ def _compute_electrodes(
 
 
 def _score(
-    method: Method, train: TableArrays, test: TableArrays, protocol: Protocol, seed: int, fold: int
+    method: Method, train: Samples, test: Samples, protocol: Protocol, seed: int, fold: int
 ) -> TaskResult:
     """Score a method that inner folds of the training samples have tuned."""
-    samples = FoldSamples(train, test, train, protocol.harmonize)
-    samples = add_inner_folds(samples, protocol, derive_seed("inner folds", seed, fold))
+    samples = FoldSamples(TrainingSamples(train), test, np.arange(0))
     return score_fold(method, samples, protocol, derive_seed("method", seed, fold, method.name))
 
 
@@ -388,7 +399,7 @@ def participants(
 
 
 def _plan_participants(
-    table: TableArrays, methods: Sequence[Method], protocol: Protocol, sizes: Sequence[int] | None
+    table: Samples, methods: Sequence[Method], protocol: Protocol, sizes: Sequence[int] | None
 ) -> Iterator[Task]:
     """Plan each number of training subjects on each fold."""
     (method,) = methods
@@ -412,14 +423,14 @@ def _plan_participants(
     return _plan(table, method, protocol, _compute_participants, sized)
 
 
-def _subjects_of(table: TableArrays, rows: Codes) -> tuple[Codes, Codes]:
+def _subjects_of(table: Samples, rows: Codes) -> tuple[Codes, Codes]:
     """Return the subjects of some samples, and the class of each."""
     subjects, first = np.unique(table.subjects[rows], return_index=True)
     return subjects, table.y[rows[first]]
 
 
 def _compute_participants(
-    table: TableArrays, *, method: Method, protocol: Protocol, size: int, seed: int, fold: int
+    table: Samples, *, method: Method, protocol: Protocol, size: int, seed: int, fold: int
 ) -> TaskResult:
     """Score a method on one fold, learned from so many of its training subjects."""
     train, test = split_table(table, protocol, seed)[fold]

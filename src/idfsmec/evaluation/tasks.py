@@ -12,6 +12,8 @@ import json
 import math
 import time
 import traceback
+import uuid
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,26 +25,21 @@ from scipy.special import softmax
 from scipy.stats import hypergeom
 from threadpoolctl import threadpool_limits
 
+from idfsmec._fingerprint import Indescribable
 from idfsmec._validation import derive_seed
 from idfsmec._version import __version__
 from idfsmec.errors import InputError
-from idfsmec.evaluation.protocol import Protocol, make_inner_folds, split_table
+from idfsmec.evaluation.protocol import Protocol, split_table
 from idfsmec.evaluation.store import TaskResult
 from idfsmec.metrics import METRICS, Codes, mean_decisions, score_decisions
 from idfsmec.missing import simulate_missing_mask
+from idfsmec.prediction.harmonizer import SiteHarmonizer, reference_class
 from idfsmec.prediction.methods import Method
-from idfsmec.prediction.pipeline import (
-    FoldSamples,
-    MethodPipeline,
-    Preparation,
-    TableArrays,
-    fit_with_groups,
-    harmonize_samples,
-    is_large,
-)
+from idfsmec.prediction.pipeline import HarmonizedClassifier, TunedPipeline
+from idfsmec.prediction.samples import FoldSamples, Samples, TrainingSamples
+from idfsmec.prediction.tuning import Trial, middle_cost
 from idfsmec.progress import collect_warnings
 from idfsmec.selection import StabilitySelector, feature_effects
-from idfsmec.selection.search import middle_cost
 
 #: Raise this when a change of the code changes results without a new package version.
 RESULTS_VERSION = 15
@@ -59,26 +56,43 @@ class Task:
     digest: str
     method: Method
     coordinates: dict[str, Any]  # where it lies in the experiment: columns of the results
-    compute: Callable[[TableArrays], TaskResult] = field(repr=False)
+    compute: Callable[[Samples], TaskResult] = field(repr=False)
     metric: str = ""  # the score of its rows, if it has any, that is shown while it runs
 
 
 def make_task(
-    table: TableArrays,
+    table: Samples,
     method: Method,
-    compute: Callable[[TableArrays], TaskResult],
+    compute: Callable[[Samples], TaskResult],
     coordinates: Mapping[str, Any],
     metric: str = "",
     **decided_by: Any,
 ) -> Task:
-    """Make a task; what decides its result is its table's content and ``decided_by``."""
+    """Make a task; what decides its result is its table's content and ``decided_by``.
+
+    A method that cannot be described has a key that no other run finds.
+    """
     decided_by |= {"data": table.digest, "version": __version__, "results": RESULTS_VERSION}
     key = hashlib.sha256(json.dumps(decided_by, sort_keys=True).encode()).hexdigest()
+    key = key if decided_by.get("described", True) else uuid.uuid4().hex
     where = {"table": table.name, **coordinates, "method": method.name}
     return Task(key, table.name, table.digest, method, where, compute, metric)
 
 
-def run_task(task: Task, tables: Mapping[str, TableArrays]) -> TaskResult:
+def describe_method(method: Method, ranking: bool = False) -> dict[str, Any] | None:
+    """Describe a method, or its ranking alone; None, with a warning, where that is impossible."""
+    try:
+        return method.describe_ranking() if ranking else method.describe()
+    except Indescribable as error:
+        warnings.warn(
+            f"the method {method.name!r} cannot be described ({error}), so its results are "
+            "computed again at every start",
+            stacklevel=2,
+        )
+        return None
+
+
+def run_task(task: Task, tables: Mapping[str, Samples]) -> TaskResult:
     """Do a task; an error becomes part of the result."""
     try:
         # Workers do not fight for cores, and no last digit depends on how many there are.
@@ -94,7 +108,7 @@ def run_task(task: Task, tables: Mapping[str, TableArrays]) -> TaskResult:
 
 
 def channel_counts(
-    table: TableArrays, counts: Sequence[int] | None, usual: Sequence[int]
+    table: Samples, counts: Sequence[int] | None, usual: Sequence[int]
 ) -> list[int]:
     """Return the numbers of channels given, or the usual ones that a table has, and all."""
     every = len(table.channels)
@@ -105,7 +119,7 @@ def channel_counts(
 
 
 def plan_folds(
-    table: TableArrays,
+    table: Samples,
     methods: Sequence[Method],
     protocol: Protocol,
     *,
@@ -118,7 +132,7 @@ def plan_folds(
     table counts by its content, not by its name. Where no channel is missing the pattern does
     not count, so that such tasks are shared by all patterns.
     """
-    described = [(method.resolve(), method.describe()) for method in methods]
+    described = [(method.resolve(), describe_method(method)) for method in methods]
     shared = protocol.per_task()
     folds, grid = range(len(split_table(table, protocol))), (protocol.patterns, protocol.rates)
     for count, seed, pattern, rate, fold, (method, description) in itertools.product(
@@ -140,7 +154,7 @@ def plan_folds(
 
 
 def _compute_fold(
-    table: TableArrays, *, method: Method, protocol: Protocol, n_channels: int, **where: Any
+    table: Samples, *, method: Method, protocol: Protocol, n_channels: int, **where: Any
 ) -> TaskResult:
     columns, last = None, len(table.channels) - 1
     if n_channels <= last:  # evenly over the table
@@ -159,155 +173,169 @@ _last_fold: dict[tuple[Any, ...], FoldSamples] = {}
 
 
 def load_fold(
-    table: TableArrays, protocol: Protocol, pattern: str, rate: float, seed: int, fold: int
+    table: Samples, protocol: Protocol, pattern: str, rate: float, seed: int, fold: int
 ) -> FoldSamples:
     """Split off an outer fold and simulate missing channels, or return the last fold again."""
     key = table.digest, protocol, pattern if rate else None, rate, seed, fold
     if table.digest and key in _last_fold:
         return _last_fold[key]
     _last_fold.clear()
-    train, test = (table.take(rows) for rows in split_table(table, protocol, seed)[fold])
-    selecting = train
+    left_out = split_table(table, protocol, seed)[fold]
+    train, test = (table.take(rows) for rows in left_out)
+    selecting = None
     if rate:
         # Each side misses channels on its own: nothing held out can move them in training. The
         # seed is the same, so channels that fail often in training fail often in the test.
-        how = pattern, rate, derive_seed("gaps", pattern, rate, seed, fold)
-        selecting = _simulate_missing(train, *how)
+        simulate = partial(
+            _simulate_missing,
+            pattern=pattern,
+            rate=rate,
+            seed=derive_seed("gaps", pattern, rate, seed, fold),
+        )
+        selecting = simulate(train)
         if protocol.missing_in == "everywhere":
-            train, test = selecting, _simulate_missing(test, *how)
-    samples = FoldSamples(train, test, selecting, protocol.harmonize)
-    if protocol.tuning == "nested":
-        samples = add_inner_folds(samples, protocol, derive_seed("inner folds", seed, fold))
-    if table.digest and not is_large(table):
+            train, test, selecting = selecting, simulate(test), None
+    samples = FoldSamples(TrainingSamples(train, selecting), test, left_out[1])
+    if table.digest and not samples.training.is_large:
         _last_fold[key] = samples
     return samples
 
 
-def _simulate_missing(samples: TableArrays, pattern: Any, rate: float, seed: int) -> TableArrays:
-    how = {"recordings": samples.subjects, "positions": samples.positions}
-    observed = simulate_missing_mask(samples.observed, rate, pattern, seed, **how)
+def _simulate_missing(samples: Samples, *, pattern: Any, rate: float, seed: int) -> Samples:
+    observed = simulate_missing_mask(
+        samples.observed,
+        rate,
+        pattern,
+        seed,
+        recordings=samples.subjects,
+        positions=samples.positions,
+    )
     return replace(samples, hidden=~observed)
 
 
-def add_inner_folds(samples: FoldSamples, protocol: Protocol, seed: int) -> FoldSamples:
-    """Split the training samples again, for tuning."""
-    train = samples.train
-    kind = protocol.folds, protocol.n_inner_splits, seed
-    samples.add_inner(make_inner_folds(train.y, train.subjects, *kind, sites=train.sites))
-    return samples
-
-
-def method_pipeline(method: Method, protocol: Protocol, seed: int) -> MethodPipeline:
-    """Return the pipeline of a method as a protocol wants it."""
-    return MethodPipeline(
-        method,
-        n_features=protocol.ks,
+def build_pipeline(
+    method: Method, protocol: Protocol, classes: Sequence[Any], random_state: int
+) -> TunedPipeline | HarmonizedClassifier:
+    """Return the estimator of a method as a protocol wants it."""
+    harmonizer = None
+    if protocol.harmonize:
+        harmonizer = SiteHarmonizer(reference=reference_class(protocol.harmonize, classes))
+    return method.pipeline(
+        n_features_to_select=protocol.ks,
         costs=protocol.svm_costs,
+        cv=protocol.n_inner_splits,
+        folds=protocol.folds,
+        scoring=protocol.tuned_by,
         clip=protocol.clip,
-        tuned_by=protocol.tuned_by,
-        random_state=seed,
+        harmonizer=harmonizer,
+        random_state=random_state,
     )
 
 
 class _Candidate(NamedTuple):
-    """A row to be scored: a setting of the selector, a number of features and a C."""
+    """A row to be scored: a trial, and whether tuning chose it."""
 
-    setting: int
-    k: int
-    C: float
+    trial: Trial
     chosen: bool = False
 
 
 def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int) -> TaskResult:
     """Select, classify and score with one method on one outer fold."""
-    pipeline = method_pipeline(method, protocol, seed)
-    decisions, slope = None, 1.0  # slope * decisions are log odds
-    if method.is_whole:
+    training, held_out = fold.training, fold.held_out
+    pipeline = build_pipeline(method, protocol, held_out.classes, seed)
+    decisions = None
+    if isinstance(pipeline, HarmonizedClassifier):
         began = time.perf_counter()
-        decisions, columns = pipeline.fit_whole(fold)
-        seconds, n_columns = time.perf_counter() - began, fold.train.channel_of.size
+        decisions = pipeline.fit_samples(training).decide(held_out)
+        columns = pipeline.kept_columns()
+        seconds, n_columns = time.perf_counter() - began, held_out.channel_of.size
         ranks = np.full(n_columns, n_columns)
         ranks[columns] = np.arange(columns.size) + 1
-        candidates = [_Candidate(0, columns.size, math.nan, chosen=True)]
-        ranked = {(0, columns.size): (ranks, seconds)}
-        scored = [score_decisions(decisions, fold.y_test, fold.subjects_test)]
+        trial = Trial(0, columns.size, math.nan, ())
+        candidates, ranked = [_Candidate(trial, chosen=True)], {(0, columns.size): (ranks, seconds)}
+        scored = [score_decisions(decisions, held_out.y, held_out.subjects)]
     else:
-        candidates = _candidates(pipeline, fold, protocol.tuning)
-        at_once = protocol.tuning in ("oracle", "grid")
-        ranked = _rank_candidates(pipeline, fold, candidates, at_once)
-        wanted = [(ranked[setting, k][0], k, C) for setting, k, C, _ in candidates]
+        candidates = _candidates(pipeline, training, protocol.tuning)
+        ranked = _rank_candidates(pipeline, training, candidates, protocol.tuning)
+        wanted = [
+            (ranked[trial.setting, trial.n_features][0], trial.n_features, trial.cost)
+            for trial, _ in candidates
+        ]
         scored = [dict.fromkeys(METRICS, math.nan)]
         if protocol.tuning != "time":
             scored = pipeline.scorer(fold).score_all(wanted)
-        picked = [asked for asked, row in zip(wanted, candidates, strict=True) if row.chosen]
-        if picked and fold.train.n_classes == 2:
-            slope = pipeline.classifier.log_odds_slope
-            decisions = pipeline.decide(fold, *picked[0])
-    result, longest = TaskResult(), max(candidate.k for candidate in candidates)
-    if decisions is not None and fold.train.n_classes == 2:
+        for (trial, chosen), (ranks, *_) in zip(candidates, wanted, strict=True):
+            if chosen:
+                decisions = pipeline.fit_selected(training, ranks, trial).decide(held_out)
+    result = TaskResult()
+    if decisions is not None and held_out.n_classes == 2:
         # The probability of the second class for each subject held out, over its epochs.
-        values = softmax(slope * decisions, axis=1)
-        means, true = mean_decisions(values, fold.y_test, fold.subjects_test)
+        values = softmax(pipeline.slope * decisions, axis=1)
+        means, true = mean_decisions(values, held_out.y, held_out.subjects)
         result.found["held_out"] = {
-            "subject": np.unique(fold.subjects_test).tolist(),
+            "subject": np.unique(held_out.subjects).tolist(),
             "true": true.tolist(),
             "probability": means[:, 1].round(6).tolist(),
         }
-    for (setting, k, C, chosen), scores in zip(candidates, scored, strict=True):
-        ranks, seconds = ranked[setting, k]
-        params = {**method.settings[setting], **({"C": C} if math.isfinite(C) else {})}
+    longest = max(trial.n_features for trial, _ in candidates)
+    for (trial, chosen), scores in zip(candidates, scored, strict=True):
+        ranks, seconds = ranked[trial.setting, trial.n_features]
+        params = dict(method.settings[trial.setting])
+        if math.isfinite(trial.cost):
+            params["C"] = trial.cost
         ranking = np.argsort(ranks, kind="stable")[:longest].tolist()
         if ranking not in result.rankings:  # rows with the same order of features share it
             result.rankings.append(ranking)
         result.seconds.append(seconds)
         result.rows.append(
             {
-                "k": k,
+                "k": trial.n_features,
                 "params": json.dumps(params, sort_keys=True),
                 "chosen": chosen,
                 **scores,
                 "order": result.rankings.index(ranking),
-                "n_train": fold.y_train.size,
-                "n_train_subjects": int(np.unique(fold.train.subjects).size),
-                "n_test": fold.y_test.size,
-                "n_channels": len(fold.train.channels),
+                "n_train": training.samples.y.size,
+                "n_train_subjects": int(np.unique(training.samples.subject_names).size),
+                "n_test": held_out.y.size,
+                "n_channels": len(held_out.channels),
             }
         )
     return result
 
 
-def _candidates(pipeline: MethodPipeline, fold: FoldSamples, tuning: str) -> list[_Candidate]:
+def _candidates(
+    pipeline: TunedPipeline, training: TrainingSamples, tuning: str
+) -> list[_Candidate]:
     """List the rows of a fold; those of nested tuning are picked by the inner folds."""
-    ks, costs, n_settings = pipeline.ks(fold), pipeline.costs, len(pipeline.method.settings)
+    counts, costs = pipeline.counts(training), pipeline.used_costs
     if tuning == "time":
-        return [_Candidate(0, max(ks), math.nan)]
+        return [_Candidate(Trial(0, max(counts), math.nan, ()))]
     if tuning != "nested":  # which one is chosen is decided over all folds
-        costs = (middle_cost(costs),) if tuning == "grid" else costs
-        return [_Candidate(*place) for place in itertools.product(range(n_settings), ks, costs)]
-    if n_settings * len(ks) * len(costs) == 1:
-        return [_Candidate(0, ks[0], costs[0], chosen=True)]
-    tuned = pipeline.tune(fold)
-    return [
-        _Candidate(trial.setting, k, trial.cost, k == tuned.n_features)
-        for k, trial in tuned.picks.items()
-    ]
+        costs = [middle_cost(costs)] if tuning == "grid" else costs
+        places = itertools.product(range(len(pipeline.settings)), counts, costs)
+        return [_Candidate(Trial(*place, ())) for place in places]
+    tuned = pipeline.choose(training)
+    return [_Candidate(trial, k == tuned.n_features) for k, trial in tuned.picks.items()]
 
 
 def _rank_candidates(
-    pipeline: MethodPipeline, fold: FoldSamples, candidates: list[_Candidate], at_once: bool
+    pipeline: TunedPipeline, training: TrainingSamples, candidates: list[_Candidate], tuning: str
 ) -> dict[tuple[int, int], tuple[Codes, float]]:
     """Rank the training fold for each setting and k, and measure the seconds of a selection."""
-    fold.prepare(pipeline.selector_imputer)  # before the selection is timed
-    settings = list(dict.fromkeys(candidate.setting for candidate in candidates))
+    pipeline.prepare_selection(training)  # before the selection is timed
+    settings = list(dict.fromkeys(trial.setting for trial, _ in candidates))
     ranked = {}
     # Selectors share work between settings that are ranked at once.
+    at_once = tuning in ("oracle", "grid")
     for group in [settings] if at_once else [[setting] for setting in settings]:
-        ks = list(dict.fromkeys(c.k for c in candidates if c.setting in group))
+        counts = list(
+            dict.fromkeys(trial.n_features for trial, _ in candidates if trial.setting in group)
+        )
         began = time.perf_counter()
-        ranks = pipeline.rank(fold, group, ks)
+        ranks = pipeline.rank(training, group, counts)
         seconds = (time.perf_counter() - began) / len(group)
-        seconds /= len(ks) if pipeline.method.depends_on_k else 1
-        for (i, setting), (j, k) in itertools.product(enumerate(group), enumerate(ks)):
+        seconds /= len(counts) if pipeline.ranks_per_count else 1
+        for (i, setting), (j, k) in itertools.product(enumerate(group), enumerate(counts)):
             ranked[setting, k] = ranks[i, j], seconds
     return ranked
 
@@ -316,7 +344,7 @@ def _rank_candidates(
 
 
 def compute_whole(
-    table: TableArrays,
+    table: Samples,
     *,
     method: Method,
     setting: Mapping[str, Any],
@@ -326,7 +354,7 @@ def compute_whole(
     n_jobs: int,
 ) -> TaskResult:
     """Rank a table, or random halves of its subjects; where they cannot be, give the reason."""
-    (table,) = harmonize_samples(harmonize, table)
+    table = harmonized_samples(table, harmonize)
     if not n_resamples:
         return TaskResult(found=rank_whole(method, setting, table))
     selector = StabilitySelector(
@@ -365,14 +393,11 @@ def compute_whole(
     return TaskResult(found=found)
 
 
-def rank_whole(method: Method, setting: Mapping[str, Any], table: TableArrays) -> dict[str, Any]:
+def rank_whole(method: Method, setting: Mapping[str, Any], table: Samples) -> dict[str, Any]:
     """Rank a table: lists over columns and the objective's ``history``, or the ``reason``."""
-    selector: Any = method.build(channels=table.channel_of, random_state=0, **setting)
-    X = table.X
-    if not method.takes_missing:
-        _, X = Preparation.learn(table, imputer=method.imputing)
+    pipeline: Any = method.pipeline(random_state=0)
     try:
-        fit_with_groups(selector, X, table.y, table.subject_names)
+        selector = pipeline.fit_selector(TrainingSamples(table), setting)
     except UNFIT as error:
         return {"reason": str(error)}
     ranking = {

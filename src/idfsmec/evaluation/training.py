@@ -4,30 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
-from threadpoolctl import threadpool_limits
 
 from idfsmec._parallel import count_jobs, run_tasks
-from idfsmec._validation import (
-    CheckedEstimator,
-    Constraints,
-    StrOptions,
-    checks_parameters,
-    derive_seed,
-)
+from idfsmec._validation import derive_seed
 from idfsmec.errors import InputError
 from idfsmec.evaluation.clinical import check_prevalence, subject_groups, summarise_clinical
-from idfsmec.evaluation.protocol import Fold, Folds, Protocol, make_folds, most_splits
 from idfsmec.evaluation.results import judge_site
 from idfsmec.evaluation.statistics import chance_band
-from idfsmec.evaluation.tasks import add_inner_folds, method_pipeline
 from idfsmec.metrics import (
     Codes,
     Floats,
@@ -38,10 +29,10 @@ from idfsmec.metrics import (
     wilson_interval,
 )
 from idfsmec.prediction.calibration import Calibration
+from idfsmec.prediction.folds import Fold, FoldUnit, make_folds, most_splits
 from idfsmec.prediction.harmonizer import harmonize_sites, harmonize_table
-from idfsmec.prediction.methods import Method, find_methods
+from idfsmec.prediction.methods import find_methods
 from idfsmec.prediction.model import Model, fit_estimator, fit_model, rows_with_a_channel
-from idfsmec.prediction.pipeline import FoldSamples, TableArrays
 from idfsmec.progress import Listener, Steps
 from idfsmec.selection import choose_electrodes
 from idfsmec.table import FeatureTable
@@ -52,91 +43,12 @@ _RESAMPLES, _TAILS = 1000, (0.025, 0.975)
 _MOST_BINS, _LEAST_IN_BIN = 5, 5
 
 
-@dataclass(eq=False, repr=False)
-class TunedMethod(CheckedEstimator):
-    """Imputer, selector and classifier of a method, tuned by inner folds as in the evaluation.
-
-    Parameters
-    ----------
-    method : str or Method, default="IDFS-MEC"
-        One with a selector; a whole classifier tunes itself.
-    folds : {"subject", "site"}, default="subject"
-        Inner folds: of subjects, or one site after the other, where two can be held out.
-    harmonize : bool or str, default=False
-        Whether sites are brought to one location and scale, in inner folds by their training
-        samples, or by those of the class named, such as ``"HC"``. ``best_estimator_`` takes
-        samples that have been.
-
-    Attributes
-    ----------
-    best_estimator_ : FittedMethod
-        What was learned, without anything that only training needs.
-    best_params_ : dict
-        ``n_features``, the classifier's ``C`` and the selector's setting.
-    classes_ : ndarray of shape (n_classes,)
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> y = np.repeat(["HC", "MDD"], 20)
-    >>> X = pd.DataFrame(rng.normal(size=(40, 3)), columns=["F3__a", "F3__b", "Pz__a"])
-    >>> X["F3__a"] += 3 * (y == "MDD")
-    >>> tuned = TunedMethod("ANOVA F").fit(X, y)
-    >>> tuned.best_estimator_.name
-    'ANOVA F, imputed by factors, svm, 3 features'
-    >>> np.mean(tuned.best_estimator_.predict(X) == y) > 0.8
-    np.True_
-    """
-
-    _parameter_constraints: ClassVar[Constraints] = {
-        "method": [str, Method],
-        "folds": [StrOptions({"subject", "site"})],
-        "harmonize": ["boolean", str],
-    }
-
-    method: str | Method = "IDFS-MEC"
-    _: KW_ONLY
-    folds: str = "subject"
-    harmonize: bool | str = False
-
-    @checks_parameters
-    def fit(self, X: pd.DataFrame, y: Any, groups: Any = None, sites: Any = None) -> Self:
-        """Tune on inner folds of subjects, and fit on all.
-
-        Parameters
-        ----------
-        X : DataFrame
-            Columns ``<channel>__<feature>``, NaN where a channel is missing.
-        y : array-like of shape (n_samples,)
-        groups : array-like of shape (n_samples,), optional
-            Subjects.
-        sites : array-like of shape (n_samples,), optional
-            Where samples were recorded; needed by folds by site, and to harmonize.
-        """
-        if self.folds == "site" and sites is None:
-            raise InputError("folds by site need sites", argument="sites")
-        (method,) = find_methods([self.method])
-        subjects = np.arange(len(X)) if groups is None else np.asarray(groups)
-        where = None if sites is None else pd.Series(np.asarray(sites))
-        labels = pd.Series(np.asarray(y)), pd.Series(subjects)
-        table = FeatureTable(X.reset_index(drop=True), *labels, sites=where)
-        arrays = TableArrays.of("table", table)
-        self.classes_ = np.asarray(arrays.classes)
-        protocol = Protocol().with_changes(folds=self.folds, harmonize=self.harmonize)
-        with threadpool_limits(1):
-            fold = FoldSamples(arrays, arrays, arrays, self.harmonize)
-            fold = add_inner_folds(fold, protocol, derive_seed("inner folds", 0, -1))
-            pipeline = method_pipeline(method, protocol, 0)
-            self.best_estimator_, self.best_params_ = pipeline.fit_tuned(fold)
-        return self
-
-
 def train_model(
     table: FeatureTable,
     estimator: Any = None,
     *,
     electrodes: int | None = None,
-    folds: Folds = "subject",
+    folds: FoldUnit = "subject",
     harmonize: bool | str = False,
     n_splits: int | None = None,
     n_repeats: int = 3,
@@ -152,8 +64,9 @@ def train_model(
     ----------
     table : FeatureTable
     estimator : str or classifier, optional
-        The name of a method of the registry, which is tuned (:class:`TunedMethod`), or a
-        classifier, as in :func:`idfsmec.prediction.fit_model`.
+        The name of a method of the registry, which is tuned
+        (:class:`~idfsmec.prediction.TunedPipeline`), or a classifier, as in
+        :func:`idfsmec.prediction.fit_model`.
     electrodes : int, optional
         Use so many electrodes only (:func:`idfsmec.selection.choose_electrodes`). Folds choose
         them anew, each by its training subjects.
@@ -203,7 +116,7 @@ def train_model(
     check_prevalence(prevalence)
     if isinstance(estimator, str):
         (method,) = find_methods([estimator])
-        estimator = method.build() if method.is_whole else TunedMethod(method, folds=folds)
+        estimator = method.build() if method.is_whole else method.pipeline(folds=folds)
     table = rows_with_a_channel(table)
     given = table.y, table.subjects
     if folds not in ("subject", "site"):

@@ -11,6 +11,8 @@ from .methods import (
     register_method,
 )
 from .model import TRUSTED_TYPES, Model, fit_model, load_model, save_model
+from .pipeline import HarmonizedClassifier, TunedPipeline
+from .search import IDFSMECCV
 from .subjects import extract_subjects, predict_subjects
 
 __all__ = [
@@ -19,12 +21,15 @@ __all__ = [
     "METHODS",
     "ChannelImputer",
     "ChannelPCA",
+    "HarmonizedClassifier",
+    "IDFSMECCV",
     "IDFSMECClassifier",
     "IDFSMECRegressor",
     "Method",
     "Model",
     "SiteHarmonizer",
     "TRUSTED_TYPES",
+    "TunedPipeline",
     "extract_subjects",
     "fit_model",
     "load_model",

@@ -387,8 +387,8 @@ def reference_class(harmonize: bool | str, classes: Iterable[Any]) -> Any:
     return by_name[harmonize]
 
 
-def learn_sites(table: FeatureTable, harmonize: bool | str = True) -> SiteHarmonizer:
-    """Learn what the sites of a table do, from all samples or from those of the class named."""
+def site_harmonizer(table: FeatureTable, harmonize: bool | str = True) -> SiteHarmonizer:
+    """Return a harmonizer for a table's sites: of all samples, or of those of the class named."""
     if table.sites is None or table.sites.nunique() < 2:
         there = "no column 'site'" if table.sites is None else "only one site"
         raise InputError(
@@ -396,9 +396,14 @@ def learn_sites(table: FeatureTable, harmonize: bool | str = True) -> SiteHarmon
             "hospital of each recording in the manifest's column 'site', or do not harmonize",
             argument="harmonize",
         )
-    reference = reference_class(harmonize, table.y.unique().tolist())
+    return SiteHarmonizer(reference=reference_class(harmonize, table.y.unique().tolist()))
+
+
+def learn_sites(table: FeatureTable, harmonize: bool | str = True) -> SiteHarmonizer:
+    """Learn what the sites of a table do, from all samples or from those of the class named."""
     sites = _names_of(table.sites, len(table))
-    return SiteHarmonizer(reference=reference).fit(table.X, table.y.to_numpy(), sites=sites)
+    harmonizer = site_harmonizer(table, harmonize)
+    return harmonizer.fit(table.X, table.y.to_numpy(), sites=sites)
 
 
 def harmonize_sites(

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-import json
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from idfsmec.errors import InputError
 from idfsmec.selection.defaults import GAMMAS, LAMS
+
+if TYPE_CHECKING:
+    from idfsmec.prediction.pipeline import HarmonizedClassifier, TunedPipeline
 
 Family = Literal["proposed", "filter", "wrapper", "embedded", "sanity", "ablation"]
 #: Families that are compared when no methods are named; an ablation is a method in pieces.
@@ -75,11 +77,16 @@ class Part:
         return bool(get_tags(self.build()).input_tags.allow_nan)
 
     def describe(self) -> dict[str, Any]:
-        """Return what determines its results, as JSON can hold it."""
-        estimator = self.build()
-        kind, params = type(estimator), _plain(estimator.get_params())
-        path = f"{kind.__module__}.{kind.__qualname__}"
-        return {"name": self.name, "class": path, "params": params}
+        """Return what determines its results, as JSON can hold it.
+
+        Raises
+        ------
+        Indescribable
+            A part of it cannot be described, so that results are not kept for another run.
+        """
+        from idfsmec._fingerprint import describe
+
+        return {"name": self.name, "estimator": describe(self.build())}
 
 
 @dataclass(frozen=True)
@@ -93,19 +100,10 @@ class Imputer(Part):
 class Classifier(Part):
     """A classifier of selected features; see :func:`register_classifier`."""
 
-    # decide_many(train, y, test, sets, *, n_classes, class_weight) gives a list with the decisions
-    # for each set (columns in the order of their ranks, C), where sets share work.
-    decide_many: Callable[..., Any] | None = None
-
     @property
     def has_cost(self) -> bool:
         """Whether it has a C to tune."""
         return "C" in self.build().get_params()
-
-    @property
-    def log_odds_slope(self) -> float:
-        """Slope from decisions to approximate log odds, for the log loss; 2 suits an SVM."""
-        return 1.0 if hasattr(self.build(), "predict_proba") else 2.0
 
 
 @dataclass(frozen=True)
@@ -226,13 +224,6 @@ class Method(Part):
 
         return bool(is_classifier(self.build()))
 
-    @property
-    def default_setting(self) -> int:
-        """Which of the settings the selector has by default, or comes nearest to that."""
-        from idfsmec.selection.search import nearest_setting
-
-        return nearest_setting(self.settings, self.build().get_params())
-
     def build(
         self, *, random_state: int | None = None, channels: Any = None, **parameters: Any
     ) -> Any:
@@ -256,24 +247,63 @@ class Method(Part):
             self, estimator=self.build(), imputer=self.imputing, classifier=self.classifying
         )
 
+    def pipeline(self, **parameters: Any) -> TunedPipeline | HarmonizedClassifier:
+        """Make the estimator of the method.
+
+        ``parameters`` are those of :class:`~idfsmec.prediction.TunedPipeline` that the method
+        itself does not decide. A whole classifier takes ``harmonizer`` and ``random_state``.
+        """
+        from idfsmec.prediction.pipeline import HarmonizedClassifier, TunedPipeline
+
+        if self.is_whole:
+            taken = {key: parameters.get(key) for key in ("harmonizer", "random_state")}
+            return HarmonizedClassifier(self.build(), **taken)
+        imputer, classifier = self.imputing, self.classifying
+        if self.costs is not None:
+            parameters["costs"] = self.costs
+        if self.all_features:
+            parameters["n_features_to_select"] = (1.0,)
+        steps = f"imputed by {imputer.name}, {classifier.name}"
+        if classifier.takes_missing:
+            steps = f"missing values as they are, {classifier.name}"
+        return TunedPipeline(
+            self.build(),
+            settings=self.settings,
+            imputer=imputer.build(),
+            classifier=classifier.build(),
+            add_indicator=imputer.marks_missing and not classifier.takes_missing,
+            ranks_per_count=self.depends_on_k,
+            inner_parameters=self.inner or None,
+            inner_samples=self.inner_samples,
+            label=f"{self.name}, {steps}",
+            **parameters,
+        )
+
+    def describe_ranking(self) -> dict[str, Any]:
+        """Return what determines how it ranks a table with one setting."""
+        described = super().describe()
+        return described if self.is_whole else {**described, "imputer": self.imputing.describe()}
+
     def describe(self) -> dict[str, Any]:
-        """Return what determines the method's results, as JSON can hold it."""
-        selector = super().describe()
-        described = {"name": selector.pop("name"), "selector": selector}
+        """Return what determines the method's results, as JSON can hold it; see above."""
+        described = self.describe_ranking()
         if self.is_whole:
             return described
-        imputer, classifier = self.imputing, self.classifying
-        marks = {"marks_missing": True} if imputer.marks_missing else {}
-        return {
-            **described,
-            "imputer": {**imputer.describe(), **marks},
-            "classifier": {**classifier.describe(), "slope": classifier.log_odds_slope},
-            "settings": list(map(_plain, self.settings)),
+        from idfsmec._fingerprint import describe
+
+        options = {
+            "settings": self.settings,
             "depends_on_k": self.depends_on_k,
             "all_features": self.all_features,
             "costs": self.costs,
-            **({"inner": _plain(self.inner)} if self.inner else {}),
-            **({"inner_samples": self.inner_samples} if self.inner_samples else {}),
+            "inner": self.inner,
+            "inner_samples": self.inner_samples,
+            "marks_missing": self.imputing.marks_missing,
+        }
+        return {
+            **described,
+            "classifier": self.classifying.describe(),
+            "options": describe(options),
         }
 
 
@@ -281,18 +311,6 @@ def settings_grid(**values: Iterable[Any]) -> tuple[dict[str, Any], ...]:
     """Combine values of several parameters."""
     combinations = itertools.product(*values.values())
     return tuple(dict(zip(values, combination, strict=True)) for combination in combinations)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it, so that equal parameters give equal text."""
-    if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
-    value = value.tolist() if hasattr(value, "tolist") else value
-    try:
-        json.dumps(value)
-    except (TypeError, ValueError):
-        return repr(value)
-    return value
 
 
 def lazily(path: str, **parameters: Any) -> Callable[..., Any]:
@@ -442,9 +460,8 @@ register_imputer("neighbours", lazily("sklearn.impute.KNNImputer", n_neighbors=1
 register_imputer("factors", lazily("idfsmec.prediction.ChannelImputer"))
 register_imputer("indicators", _mean, marks_missing=True)
 
-_svm = lazily("sklearn.svm.LinearSVC", dual=False)
-_svms = lazily("idfsmec.selection.search.svm_decisions")
-CLASSIFIERS.add(Classifier("svm", _svm, decide_many=_svms))
+register_classifier("svm", lazily("idfsmec.prediction.svm.LinearSVM"))
+register_classifier("logistic", lazily("sklearn.linear_model.LogisticRegression"))
 register_classifier("ridge", lazily("idfsmec.prediction.sanity.RidgeByCost"))
 register_classifier("idfsmec", lazily("idfsmec.prediction.IDFSMECClassifier"))
 register_classifier("boosting", lazily("idfsmec.prediction.sanity.Boosting"))

@@ -24,15 +24,14 @@ import numpy as np
 import pandas as pd
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import get_tags
-from sklearn.utils.validation import has_fit_parameter
 
 from idfsmec._files import replacing
 from idfsmec._version import __version__
 from idfsmec.errors import ExistingFileError, InputError, reason_of
-from idfsmec.prediction.harmonizer import SiteHarmonizer, harmonize_sites, learn_sites
+from idfsmec.prediction.harmonizer import SiteHarmonizer, harmonize_sites, site_harmonizer
 from idfsmec.prediction.imputer import ChannelImputer
 from idfsmec.prediction.linear import IDFSMECClassifier
-from idfsmec.prediction.pipeline import fit_with_groups
+from idfsmec.prediction.pipeline import HarmonizedClassifier, SamplesClassifier
 from idfsmec.prediction.subjects import learn_reference, predict_subjects
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import split_column
@@ -41,7 +40,7 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "mne", "skops")
 # Entries of a table's ``info`` that name subjects or files stay out of the model.
 _PERSONAL = ("recordings", "names_in_files", "parts")
 # Raised when earlier files can no longer be read.
-_FORMAT_VERSION = 5
+_FORMAT_VERSION = 6
 #: Types that a model file may hold, besides those that skops itself trusts: plain containers,
 #: NumPy's arrays, scikit-learn's estimators. Whatever else a file names is refused.
 TRUSTED_TYPES = (
@@ -49,11 +48,12 @@ TRUSTED_TYPES = (
     "idfsmec.prediction.harmonizer.SiteHarmonizer",
     "idfsmec.prediction.imputer.ChannelImputer",
     "idfsmec.prediction.imputer.FactorModel",
-    "idfsmec.prediction.pipeline.FittedMethod",
-    "idfsmec.prediction.pipeline.MissingMarks",
-    "idfsmec.prediction.pipeline.Preparation",
+    "idfsmec.prediction.pipeline.TunedPipeline",
     "idfsmec.prediction.sanity.Boosting",
+    "idfsmec.prediction.samples.MissingMarks",
+    "idfsmec.prediction.samples.Preparation",
     "idfsmec.prediction.sanity.RidgeByCost",
+    "idfsmec.prediction.svm.LinearSVM",
     "idfsmec.solver.scaling.Scaling",
     "numpy.dtype",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
@@ -200,29 +200,23 @@ def fit_model(
 def fit_estimator(
     estimator: Any, table: FeatureTable, *, harmonize: bool | str = False
 ) -> tuple[Any, SiteHarmonizer | None]:
-    """Fit a fresh copy on harmonized samples; also return the harmonizer.
+    """Fit a fresh copy; also return the harmonizer, whose samples the fitted estimator takes.
 
-    Inner folds keep subjects together where the estimator can. One with a parameter ``harmonize``
-    sees samples as they are: it learns the sites inside its own folds.
+    Inner folds keep subjects together where the estimator can, and harmonize by their own samples.
     """
     fresh = IDFSMECClassifier() if estimator is None else clone(estimator)
-    harmonizer = learn_sites(table, harmonize) if harmonize else None
-    X, extra = harmonize_sites(harmonizer, table.X, table.sites), {}
-    if harmonize and "harmonize" in fresh.get_params():
-        X = table.X
-        fresh.set_params(harmonize=harmonize)
-    if has_fit_parameter(fresh, "sites") and table.sites is not None:
-        extra["sites"] = table.sites
-    fitted = fit_with_groups(fresh, X, table.y.to_numpy(), table.subjects, **extra)
-    # A search is replaced by the estimator it chose.
-    fitted = getattr(fitted, "best_estimator_", fitted)
+    whole = fresh if isinstance(fresh, SamplesClassifier) else HarmonizedClassifier(fresh)
+    if harmonize:
+        whole.set_params(harmonizer=site_harmonizer(table, harmonize))
+    whole.fit(table.X, table.y.to_numpy(), table.subjects, table.sites)
+    fitted = whole.for_prediction()
     if not hasattr(fitted, "predict_proba"):
         raise InputError(
             f"{type(fitted).__name__} has no predict_proba, which a model needs; wrap it in "
             "scikit-learn's CalibratedClassifierCV",
             argument="estimator",
         )
-    return fitted, harmonizer
+    return fitted, whole.harmonizer_
 
 
 def rows_with_a_channel(table: FeatureTable) -> FeatureTable:

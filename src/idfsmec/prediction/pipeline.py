@@ -1,492 +1,776 @@
-"""The pipeline of a method: harmonize, scale, impute, select, classify.
+"""The one estimator of a method: harmonize, scale, impute, select, classify, tuned by inner folds.
 
-Benchmark, training, audit, leakage checks and resampling all go this way. Everything is learned
-from training samples alone, and then done to test samples:
+Benchmark, training, audit, leakage checks, electrodes and ``IDFSMECCV`` all fit it:
 
     samples with NaN where channels are missing
-      harmonize   sites are brought to one location and scale, where that is asked for
+      harmonize   sites are brought to one location and scale, where there is a harmonizer
+      select      a selector that takes NaN sees samples as they are, others scaled and imputed ones
       scale       by mean and standard deviation of the observed values
-      impute      with the method's imputer; not for a selector or classifier that takes NaN
-      select      the method's selector ranks the columns, and the first k are kept
-      classify    with the method's classifier; values count as at most 6 standard deviations
+      impute      with the imputer; not for a classifier that takes NaN
+      classify    the first k features; values count as at most 6 standard deviations
 
-:class:`FoldSamples` are the samples of a fold before and after the first three steps,
-:class:`MethodPipeline` a method that ranks, is tuned, scored or fitted on them, and
-:class:`FittedMethod` what is left of it when it is kept. A method that is a whole classifier of
-the user's own replaces all steps but the first.
+Inner folds choose k, the classifier's cost and the selector's setting (:mod:`.tuning`). Everything
+is learned from training samples alone. :class:`HarmonizedClassifier` is the same for a classifier
+of the user's own, which replaces all steps but the first.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Integral
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
-from sklearn.base import BaseEstimator
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
-from sklearn.utils import resample
+from sklearn.base import ClassifierMixin
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, check_cv
+from sklearn.utils import Tags, get_tags, resample
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from idfsmec._parallel import one_blas_thread
+from idfsmec._validation import (
+    CheckedEstimator,
+    Constraints,
+    HasMethods,
+    SequenceOf,
+    StrOptions,
+    fraction,
+    group_names,
+    integer,
+    number,
+    warn_without_groups,
+)
 from idfsmec.errors import InputError
-from idfsmec.metrics import METRICS, Codes, Floats
-from idfsmec.prediction.harmonizer import SiteHarmonizer, reference_class
-from idfsmec.prediction.methods import Imputer, Method
-from idfsmec.selection import rank_grid
-from idfsmec.selection.defaults import CRITERION, N_FEATURES, SVM_COSTS
-from idfsmec.selection.search import Sets, Split, SplitScorer, Tuned, by_class, middle_cost, tune
-from idfsmec.solver.scaling import FAR, Scaling
-from idfsmec.table import FeatureTable
-from idfsmec.table.columns import observed_channels
-from idfsmec.table.positions import channel_positions
+from idfsmec.metrics import CRITERIA, METRICS, SVM_SLOPE, Codes, Floats
+from idfsmec.prediction.folds import Fold, make_inner_folds, most_splits
+from idfsmec.prediction.harmonizer import SiteHarmonizer
+from idfsmec.prediction.imputer import ChannelImputer
+from idfsmec.prediction.samples import (
+    FoldSamples,
+    MissingMarks,
+    Samples,
+    TrainingSamples,
+    learn_harmonizer,
+    with_parameters,
+)
+from idfsmec.prediction.svm import LinearSVM, by_class
+from idfsmec.prediction.tuning import (
+    Sets,
+    SetScorer,
+    Trial,
+    Tuned,
+    nearest_setting,
+    tune,
+)
+from idfsmec.progress import Listener, Steps
+from idfsmec.selection import IDFSMEC, rank_grid
+from idfsmec.selection.base import check_samples, count_features, encode_labels
+from idfsmec.selection.defaults import CRITERION, N_FEATURES, N_INNER_SPLITS, SVM_COSTS
+from idfsmec.solver.scaling import FAR
+from idfsmec.table.columns import SITE, channel_codes, channel_columns
 
-Rows = Codes | slice
 
-#: Bytes of prepared samples that are kept for the next method on the same fold.
-KEPT_BYTES = 256 * 2**20
+class SamplesClassifier(ClassifierMixin, CheckedEstimator):
+    """Base of classifiers that may be given subjects, sites and channels with their samples."""
+
+    channels: ArrayLike | None = None
+    harmonizer: SiteHarmonizer | None
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        sites: ArrayLike | None = None,
+    ) -> Self:
+        """Fit to samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN where a channel is missing.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        groups : array-like of shape (n_samples,), optional
+            Subject of every sample; inner folds keep subjects together. By default an index of X
+            named "subject"; without it every sample is a subject of its own, with a warning.
+        sites : array-like of shape (n_samples,), optional
+            Where samples were recorded, for folds by site and to harmonize. By default the level
+            "site" of the index of X.
+
+        Returns
+        -------
+        self : object
+        """
+        return self.fit_samples(self.check_training(X, y, groups, sites))
+
+    def check_training(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        sites: ArrayLike | None = None,
+    ) -> TrainingSamples:
+        """Check parameters and samples; see :meth:`fit`."""
+        self._validate_params()
+        checked, labels = check_samples(self, X, y, ensure_min_samples=2)
+        codes, classes = encode_labels(labels)
+        subjects = group_names(X, groups)
+        if subjects is None:
+            warn_without_groups(type(self).__name__, stacklevel=4)
+        columns = getattr(self, "feature_names_in_", np.arange(checked.shape[1]).astype(str))
+        names, columns_of = channel_columns(
+            self.channels, checked.shape[1], getattr(self, "feature_names_in_", None)
+        )
+        subjects = np.arange(codes.size) if subjects is None else subjects.astype(str)
+        samples = Samples(
+            checked,
+            codes,
+            np.unique(subjects, return_inverse=True)[1],
+            subjects,
+            channel_codes(columns_of),
+            tuple(map(str, names)),
+            tuple(map(str, columns)),
+            tuple(classes.tolist()),
+            _sites_of(X, sites),
+        )
+        return TrainingSamples(samples)
+
+    def fit_samples(self, training: TrainingSamples) -> Self:
+        """Fit to the samples of a fold, whose preparation methods share."""
+        raise NotImplementedError
+
+    def decide(self, samples: Samples) -> Floats:
+        """Return the decisions of each class, (n_samples, n_classes)."""
+        raise NotImplementedError
+
+    @property
+    def slope(self) -> float:
+        """Decisions times this are log odds, roughly."""
+        raise NotImplementedError
+
+    def _begin(self, training: TrainingSamples) -> None:
+        """Keep what is known of the training samples."""
+        samples = training.samples
+        self.classes_ = np.asarray(samples.classes)
+        self.n_features_in_ = samples.channel_of.size
+        self.channel_names_ = np.asarray(samples.channels)
+        self._channel_of = samples.channel_of
+
+    def _samples(self, X: ArrayLike, sites: ArrayLike | None) -> Samples:
+        """Check new samples."""
+        check_is_fitted(self, "classes_")
+        checked: Floats = validate_data(
+            self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
+        )
+        unknown = np.zeros(len(checked), dtype=np.intp)
+        names = tuple(map(str, getattr(self, "feature_names_in_", range(self.n_features_in_))))
+        return Samples(
+            checked,
+            unknown,
+            unknown,
+            unknown.astype(str),
+            self._channel_of,
+            tuple(map(str, self.channel_names_)),
+            names,
+            tuple(self.classes_.tolist()),
+            _sites_of(X, sites),
+        )
+
+    def decision_function(self, X: ArrayLike, sites: ArrayLike | None = None) -> Floats:
+        """Decision in favour of the second class, or of each, (n_samples[, n_classes]).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN where a channel is missing.
+        sites : array-like of shape (n_samples,), optional
+            As in :meth:`fit`; samples without sites count as those of one new site.
+        """
+        decisions = self.decide(self._samples(X, sites))
+        return decisions[:, 1] - decisions[:, 0] if decisions.shape[1] == 2 else decisions
+
+    def predict_proba(self, X: ArrayLike, sites: ArrayLike | None = None) -> Floats:
+        """Probability of each class, (n_samples, n_classes); rough, before any calibration."""
+        return np.asarray(softmax(self.slope * self.decide(self._samples(X, sites)), axis=1))
+
+    def predict(self, X: ArrayLike, sites: ArrayLike | None = None) -> NDArray:
+        """Most probable class of each sample, (n_samples,)."""
+        return np.asarray(self.classes_[self.decide(self._samples(X, sites)).argmax(axis=1)])
 
 
-@dataclass(frozen=True)
-class TableArrays:
-    """A FeatureTable, or some samples of it, as plain arrays: what is sent to workers.
+def _sites_of(X: Any, sites: ArrayLike | None) -> NDArray[np.str_] | None:
+    """Return the names of sites: those given, or else the level "site" of the index of X."""
+    if sites is None:
+        if SITE not in (getattr(getattr(X, "index", None), "names", None) or ()):
+            return None
+        sites = X.index.get_level_values(SITE)
+    names = np.asarray(sites)
+    if names.shape != (len(X),):
+        raise InputError(f"sites has shape {names.shape} for {len(X)} samples", argument="sites")
+    return names.astype(str)
 
-    Workers share the table's values. Samples of a fold refer to them, and ``X`` copies them when
-    it is asked for: the folds of a large table would otherwise be a dozen copies of it.
+
+@dataclass(eq=False, repr=False)
+class TunedPipeline(SamplesClassifier):
+    """Harmonize, scale, impute, select and classify, tuned by inner folds of subjects.
+
+    Parameters
+    ----------
+    selector : estimator, optional
+        With ``ranking_`` after ``fit`` and a parameter ``n_features_to_select``; by default
+        :class:`~idfsmec.IDFSMEC`. One that takes NaN (its tags say so) sees samples as they are,
+        others see scaled and imputed ones. ``channels`` and ``random_state`` are set where it has
+        them.
+    settings : sequence of mappings, default=({},)
+        Parameters of the selector to try. The one nearest to the selector's own is the default,
+        which tuning leaves only for a clear gain.
+    imputer : transformer, optional
+        By default :class:`~idfsmec.ChannelImputer`. It sees standardised features.
+    classifier : classifier, optional
+        By default a linear SVM. ``C``, which is tuned, ``class_weight`` (balanced), ``channels``
+        and ``random_state`` are set where it has them.
+    n_features_to_select : sequence of int or float, default=(10, 20, ..., 100, 1.0)
+        Numbers (or fractions; 1.0 is all) of features to compare. Those beyond what there is are
+        left out.
+    costs : sequence of float, default=(0.001, 0.01, 0.1, 1.0)
+        Values of the classifier's C to compare.
+    cv : int or splitter, default=5
+        Inner folds; of an integer there are fewer where a class has fewer subjects.
+    folds : {"subject", "sample", "site"}, default="subject"
+        What inner folds keep together.
+    scoring : str, default="subject_neg_log_loss"
+        What tuning maximises: one of ``idfsmec.metrics.CRITERIA``.
+    harmonizer : SiteHarmonizer, optional
+        Brings sites to one location and scale before all else, learned in every fold.
+    add_indicator : bool, default=False
+        Whether the classifier also sees which channels of the selected features are missing, and
+        the imputed features are 0.
+    clip : float or None, default=6.0
+        Standardised values further from the mean count as this far for the classifier.
+    channels : array-like of shape (n_features,), optional
+        As in :class:`~idfsmec.IDFSMEC`.
+    class_weight : {"balanced", None}, default="balanced"
+        Of the classifier.
+    ranks_per_count : bool, default=False
+        Whether the selector chooses a number of features together, so that each number needs a
+        fit.
+    inner_parameters : mapping, optional
+        Parameters of the selector on inner folds, where a rougher ranking does.
+    inner_samples : int, optional
+        Most samples that the selector sees on an inner fold, drawn at random within classes.
+    random_state : int, default=0
+    label : str, default=""
+        What readers of cards and pages call it.
+    progress : callable, optional
+        Called with a :class:`~idfsmec.progress.Progress`; ``print`` will do.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    best_params_ : dict
+        The selector's setting and ``n_features_to_select``.
+    best_cost_ : float
+        NaN if the classifier has no C.
+    best_score_ : float
+        Mean over the inner folds; optimistic, as the best of many. NaN if nothing was compared.
+    cv_results_ : dict of arrays
+        What was tried, in the form of ``GridSearchCV``.
+    ranking_ : ndarray of shape (n_features,)
+        1 is the best feature.
+    columns_ : ndarray of int
+        The features that are selected.
+    scores_ : ndarray of shape (n_features,)
+        Selected features by their rank, the best the largest; 0 for the others.
+    classifier_ : classifier
+        Fitted to the selected features.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only if X has string column names.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["HC", "MDD"], 20)
+    >>> X = pd.DataFrame(rng.normal(size=(40, 3)), columns=["F3__a", "F3__b", "Pz__a"])
+    >>> X["F3__a"] += 3 * (y == "MDD")
+    >>> X.loc[::5, ["F3__a", "F3__b"]] = np.nan
+    >>> model = TunedPipeline().fit(X, y, groups=np.arange(40))
+    >>> model.best_params_["n_features_to_select"], model.score(X, y) > 0.8
+    (3, True)
     """
 
-    name: str
-    digest: str
-    source: Floats = field(repr=False)
-    y: Codes = field(repr=False)
-    subjects: Codes = field(repr=False)
-    subject_names: NDArray[np.str_] = field(repr=False)  # they decide folds of channels
-    channel_of: Codes = field(repr=False)
-    columns: tuple[str, ...] = field(repr=False)
-    channels: tuple[str, ...] = field(repr=False)
-    classes: tuple[Any, ...] = field(default=(0, 1), repr=False)
-    positions: Floats | None = field(default=None, repr=False)
-    sites: NDArray[np.str_] | None = field(default=None, repr=False)
-    rows: Codes | None = field(default=None, repr=False)  # of the source; by default all
-    # Channels that are taken away, (n_samples, n_channels).
-    hidden: NDArray[np.bool_] | None = field(default=None, repr=False)
+    _parameter_constraints: ClassVar[Constraints] = {
+        "selector": [HasMethods(["fit"]), None],
+        "imputer": [HasMethods(["fit", "transform"]), None],
+        "classifier": [HasMethods(["fit"]), None],
+        "n_features_to_select": [SequenceOf(integer(1), fraction())],
+        "costs": [SequenceOf(number(0))],
+        "cv": ["cv_object"],
+        "folds": [StrOptions({"subject", "sample", "site"})],
+        "scoring": [StrOptions(set(CRITERIA))],
+        "harmonizer": [SiteHarmonizer, None],
+        "add_indicator": ["boolean"],
+        "clip": [number(0), None],
+        "channels": ["array-like", None],
+        "class_weight": [StrOptions({"balanced"}), None],
+    }
 
-    @classmethod
-    def of(
-        cls, name: str, table: FeatureTable, with_positions: bool = False, digest: str = ""
-    ) -> TableArrays:
-        """Take a table apart."""
-        montage = table.info.get("montage")
-        montage = montage if isinstance(montage, str) else None
-        classes, y = np.unique(table.y.to_numpy(), return_inverse=True)
-        names = table.subjects.to_numpy().astype(str)
-        return cls(
-            name=name,
-            digest=digest,
-            source=np.ascontiguousarray(table.X.to_numpy(dtype=np.float64)),
-            y=y.astype(np.intp),
-            subjects=np.unique(names, return_inverse=True)[1].astype(np.intp),
-            subject_names=names,
-            channel_of=pd.Index(table.channels).get_indexer(pd.Index(table.column_channels)),
-            columns=tuple(map(str, table.X.columns)),
-            channels=tuple(map(str, table.channels)),
-            classes=tuple(classes.tolist()),
-            positions=channel_positions(table.channels, montage) if with_positions else None,
-            sites=None if table.sites is None else table.sites.astype(str).to_numpy(dtype=str),
-        )
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes of the table."""
-        return len(self.classes)
-
-    @property
-    def X(self) -> Floats:  # noqa: N802
-        """Values of the samples: those of the table itself if they are all, else a copy."""
-        if self.rows is None and self.hidden is None:
-            return self.source
-        X = self.source.copy() if self.rows is None else self.source[self.rows]
-        if self.hidden is not None:
-            X[self.hidden[:, self.channel_of]] = np.nan
-        return X
-
-    def with_values(self, X: Floats) -> TableArrays:
-        """Return the same samples with other values."""
-        return replace(self, source=X, rows=None, hidden=None)
-
-    @property
-    def observed(self) -> NDArray[np.bool_]:
-        """Which channels each sample has, shape (n_samples, n_channels)."""
-        columns = [np.flatnonzero(self.channel_of == v) for v in range(len(self.channels))]
-        return observed_channels(self.X, columns)
-
-    def take(self, rows: Rows) -> TableArrays:
-        """Take some samples."""
-        every = np.arange(self.y.size) if self.rows is None else self.rows
-        return replace(
-            self,
-            rows=every[rows],
-            hidden=None if self.hidden is None else self.hidden[rows],
-            y=self.y[rows],
-            subjects=self.subjects[rows],
-            subject_names=self.subject_names[rows],
-            sites=None if self.sites is None else self.sites[rows],
-        )
-
-    def take_channels(self, kept: Sequence[int]) -> tuple[TableArrays, Codes]:
-        """Keep some channels, in the order of the table; also return their columns."""
-        kept = sorted(kept)
-        columns = np.flatnonzero(np.isin(self.channel_of, kept))
-        smaller = replace(
-            self.with_values(np.ascontiguousarray(self.X[:, columns])),
-            digest=f"{self.digest}/{kept}",
-            channel_of=np.searchsorted(kept, self.channel_of[columns]),
-            columns=tuple(self.columns[column] for column in columns),
-            channels=tuple(self.channels[channel] for channel in kept),
-            positions=None if self.positions is None else self.positions[kept],
-        )
-        return smaller, columns
-
-
-def is_large(samples: TableArrays) -> bool:
-    """Whether a table is so large that only one fold of it is kept prepared."""
-    return 4 * samples.source.nbytes > KEPT_BYTES
-
-
-def harmonize_samples(harmonize: bool | str, *samples: TableArrays) -> list[TableArrays]:
-    """Bring sites to one location and scale, as learned from the first, or a class of them."""
-    if not harmonize:
-        return list(samples)
-    train = samples[0]
-    if train.sites is None:
-        raise InputError("to harmonize sites the table needs a column 'site'")
-    reference = reference_class(harmonize, train.classes)
-    # Without a reference no labels are given: confounding is a matter of the whole table.
-    labels = None if reference is None else np.asarray(train.classes)[train.y]
-    harmonizer = SiteHarmonizer(reference=reference).fit(train.X, labels, sites=train.sites)
-    return [part.with_values(harmonizer.transform(part.X, sites=part.sites)) for part in samples]
-
-
-@dataclass(frozen=True, eq=False)
-class Preparation:
-    """Scale and impute, as learned from training samples."""
-
-    scaling: Scaling
+    selector: Any = None
+    _: KW_ONLY
+    settings: Sequence[Mapping[str, Any]] = ({},)
     imputer: Any = None
+    classifier: Any = None
+    n_features_to_select: Sequence[int | float] = N_FEATURES
+    costs: Sequence[float] = SVM_COSTS
+    cv: Any = N_INNER_SPLITS
+    folds: str = "subject"
+    scoring: str = CRITERION
+    harmonizer: SiteHarmonizer | None = None
+    add_indicator: bool = False
+    clip: float | None = FAR
+    channels: ArrayLike | None = None
+    class_weight: str | None = "balanced"
+    ranks_per_count: bool = False
+    inner_parameters: Mapping[str, Any] | None = None
+    inner_samples: int | None = None
+    random_state: Any = 0
+    label: str = ""
+    progress: Listener | None = None
 
-    @classmethod
-    def learn(
-        cls, samples: TableArrays, imputer: Imputer | None = None
-    ) -> tuple[Preparation, Floats]:
-        """Learn from training samples; also return them prepared."""
-        X = samples.X
-        scaling = Scaling.learn(X)
-        X = scaling.apply(X, copy=X is samples.source)
-        if imputer is None:
-            return cls(scaling), X
-        transformer = imputer.build(channels=samples.channel_of).fit(X)
-        return cls(scaling, transformer), np.asarray(transformer.transform(X))
+    def fit_samples(self, training: TrainingSamples) -> Self:
+        """Tune on inner folds, then fit to all training samples."""
+        with one_blas_thread():
+            tuned = self.choose(training)
+            best = tuned.best
+            (ranks,) = self.rank(training, [best.setting], [best.n_features])[0]
+            self.fit_selected(training, ranks, best)
+        if tuned.trials:
+            self._keep_results(tuned)
+        return self
 
-    def apply(self, X: Floats, copy: bool = True) -> Floats:
-        """Prepare samples; without ``copy`` they are changed."""
-        X = self.scaling.apply(X, copy)
-        return X if self.imputer is None else np.asarray(self.imputer.transform(X))
+    def tune_on(
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None
+    ) -> TrainingSamples:
+        """Tune without the last fit; for samples as in :meth:`fit`, which are returned."""
+        training = self.check_training(X, y, groups)
+        with one_blas_thread():
+            tuned = self.tune(training)
+        self._keep(tuned.best)
+        self._keep_results(tuned)
+        return training
 
+    def choose(self, training: TrainingSamples) -> Tuned:
+        """Tune, unless there is nothing to choose from."""
+        counts, costs = self.counts(training), self.used_costs
+        if len(counts) * len(costs) * len(self.settings) > 1:
+            return self.tune(training)
+        return Tuned({counts[0]: Trial(0, counts[0], costs[0], ())}, counts[0], ())
 
-class Prepared(NamedTuple):
-    """Prepared samples of a fold: for the selector, and both sides for the classifier."""
+    def tune(self, training: TrainingSamples) -> Tuned:
+        """Let inner folds choose a setting and C for each number of features, and that number."""
+        inner = self._inner_folds(training)
+        # One for all rankings, at most three rounds of scores on every fold, one for the last fit.
+        steps = Steps("tuning", 3 * len(inner) + 2, self.progress)
+        rankings = self._rank_inner(training, inner)
+        steps.done()
+        tuned = tune(
+            [self.scorer(fold, [self.scoring]) for fold in inner],
+            rankings,
+            self.counts(training),
+            default=self.default_setting,
+            costs=self.used_costs,
+            metric=self.scoring,
+            on_split=steps.done,
+        )
+        steps.end()
+        return tuned
 
-    selecting: Floats
-    train: Floats
-    test: Floats
+    def fit_selected(self, training: TrainingSamples, ranks: Codes, trial: Trial) -> Self:
+        """Fit the classifier to the leading features of a ranking."""
+        self._begin(training)
+        self._keep(trial)
+        self.ranking_ = np.asarray(ranks)
+        self.columns_ = np.flatnonzero(ranks <= trial.n_features)
+        self.scores_ = np.where(ranks <= trial.n_features, trial.n_features + 1.0 - ranks, 0.0)
+        prepared = training.prepare(self.harmonizer, self._classifier_imputer)
+        self.preparation_, self.marks_ = prepared.steps, None
+        X, samples = self._clipped(prepared.train[:, self.columns_]), training.samples
+        if self.add_indicator:
+            self.marks_ = MissingMarks.learn(X)
+            X = self.marks_.add(X)
+        channels = np.unique(samples.channel_of[self.columns_], return_inverse=True)[1]
+        model = self._build_classifier(trial.cost, channels)
+        self.classifier_ = fit_with_groups(model, X, samples.y, samples.subject_names)
+        return self
+
+    def _keep(self, trial: Trial) -> None:
+        number = {"n_features_to_select": trial.n_features}
+        self.best_params_ = {**self.settings[trial.setting], **number}
+        self.best_cost_, self.best_score_ = trial.cost, trial.mean if trial.scores else np.nan
+
+    def _keep_results(self, tuned: Tuned) -> None:
+        """Keep what was tried, in the form of ``GridSearchCV``."""
+        params = [
+            {**self.settings[trial.setting], "n_features_to_select": trial.n_features}
+            | {"C": trial.cost}
+            for trial in tuned.trials
+        ]
+        scores = np.array([trial.scores for trial in tuned.trials])
+        mean = np.array([trial.mean for trial in tuned.trials])
+        self.cv_results_ = {
+            "params": params,
+            **{f"param_{name}": np.array([tried[name] for tried in params]) for name in params[0]},
+            **{f"split{fold}_test_score": row for fold, row in enumerate(scores.T)},
+            "mean_test_score": mean,
+            "std_test_score": scores.std(axis=1),
+            "rank_test_score": np.array([(mean > m).sum() + 1 for m in mean], dtype=np.int32),
+        }
+        self.best_index_ = [trial is tuned.best for trial in tuned.trials].index(True)
+
+    def counts(self, training: TrainingSamples) -> list[int]:
+        """Return the numbers of features that are compared."""
+        every = training.samples.channel_of.size
+        within = [
+            wanted
+            for wanted in self.n_features_to_select
+            if not isinstance(wanted, Integral) or wanted <= every
+        ]
+        return sorted({count_features(wanted, every) for wanted in within}) or [every]
 
     @property
-    def nbytes(self) -> int:
-        """Memory; the selector and the classifier may have the same training samples."""
-        shared = self.selecting is self.train
-        return self.train.nbytes + self.test.nbytes + (0 if shared else self.selecting.nbytes)
+    def used_costs(self) -> list[float]:
+        """Values of C that are compared; NaN alone if the classifier has none."""
+        has_cost = "C" in self._classifier.get_params()
+        return sorted({float(cost) for cost in self.costs}) if has_cost else [float("nan")]
 
+    @property
+    def default_setting(self) -> int:
+        """Which of the settings the selector has by default, or comes nearest to that."""
+        return nearest_setting(self.settings, self._selector.get_params())
 
-@dataclass(eq=False)
-class FoldSamples:
-    """Training and test samples of a fold, as they are and prepared."""
+    @property
+    def slope(self) -> float:
+        """Decisions times this are log odds, roughly."""
+        return 1.0 if hasattr(self._classifier, "predict_proba") else SVM_SLOPE
 
-    train: TableArrays
-    test: TableArrays
-    selecting: TableArrays  # the training samples as the selector may see them
-    harmonize: bool | str = False
-    train_rows: Rows = field(default_factory=lambda: slice(None))  # of train
-    test_rows: Rows = field(default_factory=lambda: slice(None))  # of test
-    # By the fold's id: a fold that is its own key would stay until garbage is collected.
-    kept: dict[tuple[int, str], Prepared] = field(default_factory=dict, repr=False)
+    @property
+    def harmonizer_(self) -> SiteHarmonizer | None:
+        """The fitted harmonizer, if there is one."""
+        return self.preparation_.harmonizer
 
-    def __post_init__(self) -> None:
-        self.y_train = self.train.y[self.train_rows]
-        self.groups_train = self.train.subject_names[self.train_rows]
-        self.y_test = self.test.y[self.test_rows]
-        self.subjects_test = self.test.subjects[self.test_rows]
-        self.inner: list[FoldSamples] = []
+    @property
+    def class_prior_(self) -> Floats:
+        """Classes count alike."""
+        return np.full(self.classes_.size, 1 / self.classes_.size)
 
-    def add_inner(self, splits: Sequence[tuple[Codes, Codes]]) -> None:
-        """Add inner folds, given by rows of the training samples."""
-        sides = self.train, self.train, self.selecting, self.harmonize
-        self.inner = [FoldSamples(*sides, *split, kept=self.kept) for split in splits]
+    @property
+    def name(self) -> str:
+        """What readers of cards and pages call it."""
+        label = self.label or type(self._selector).__name__
+        return f"{label}, {self.columns_.size} features"
 
-    def sides(self) -> list[TableArrays]:
-        """Return training and test samples; sites are harmonized where that is asked for."""
-        # A new site goes by all samples that it has, so that these are harmonized at once.
-        both = self.train.take(self.train_rows), self.test.take(self.test_rows)
-        return harmonize_samples(self.harmonize, *both)
+    @property
+    def _selector(self) -> Any:
+        return IDFSMEC() if self.selector is None else self.selector
 
-    def prepare(self, imputer: Imputer | None = None) -> Prepared:
-        """Harmonize, scale and impute; what fits into memory is kept for the next method."""
-        key = id(self), "" if imputer is None else json.dumps(imputer.describe(), sort_keys=True)
-        if key in self.kept:
-            return self.kept[key]
-        both = 1 if self.selecting is self.train else 2
-        n_rows = both * self.y_train.size + self.y_test.size
-        left = KEPT_BYTES - 8 * self.train.channel_of.size * n_rows
-        if is_large(self.train):
-            self.kept.clear()
-        while self.kept and left < sum(kept.nbytes for kept in self.kept.values()):
-            self.kept.popitem()
-        train, test = self.sides()
-        steps, train_X = Preparation.learn(train, imputer)
-        selecting_X = train_X
-        if self.selecting is not self.train:
-            (selecting,) = harmonize_samples(self.harmonize, self.selecting.take(self.train_rows))
-            selecting_X = Preparation.learn(selecting, imputer)[1]
-        test_X = test.X
-        test_X = steps.apply(test_X, copy=test_X is test.source)
-        self.kept[key] = prepared = Prepared(selecting_X, train_X, test_X)
-        for side in prepared:
-            side.setflags(write=False)  # methods share them
-        return prepared
+    @property
+    def _classifier(self) -> Any:
+        return LinearSVM() if self.classifier is None else self.classifier
 
+    @property
+    def _imputer(self) -> Any:
+        return ChannelImputer() if self.imputer is None else self.imputer
 
-@dataclass(frozen=True)
-class MissingMarks:
-    """For each set of columns that are missing together, a column that says so."""
+    @property
+    def _classifier_imputer(self) -> Any:
+        """What imputes for the classifier; nothing where it takes NaN or sees marks."""
+        takes_missing = get_tags(self._classifier).input_tags.allow_nan
+        return None if takes_missing or self.add_indicator else self._imputer
 
-    columns: Codes  # one of each set
-    shares: Floats  # of the training samples that lack it; taken off, so that marks are centred
+    @property
+    def _takes_missing(self) -> bool:
+        return bool(get_tags(self._selector).input_tags.allow_nan)
 
-    @classmethod
-    def learn(cls, X: Floats) -> MissingMarks:
-        """Find the different sets of columns that are missing together in training."""
-        missing = np.isnan(X)
-        first = np.unique(missing, axis=1, return_index=True)[1]
-        first = np.sort(first[missing[:, first].any(axis=0)])
-        return cls(first, missing[:, first].mean(axis=0))
+    def _inner_folds(self, training: TrainingSamples) -> list[FoldSamples]:
+        """Split the training samples; methods with the same folds share their preparation."""
+        samples = training.samples
+        if not isinstance(self.cv, Integral):
+            cv = check_cv(self.cv, samples.y, classifier=True)
+            folds = list(cv.split(samples.X, samples.y, samples.subject_names))
+            return training.inner_folds(id(cv), lambda: folds)
 
-    def add(self, X: Floats) -> Floats:
-        """Impute 0, the training mean, and add the marks."""
-        return np.hstack([np.nan_to_num(X), np.isnan(X[:, self.columns]) - self.shares])
+        def make_splits() -> list[Fold]:
+            if self.folds == "site" and samples.sites is None:
+                raise InputError("folds by site need sites", argument="sites")
+            units = np.arange(samples.y.size) if self.folds == "sample" else samples.subject_names
+            if most_splits(samples.y, units) < 2:
+                raise ValueError(
+                    "Inner folds need at least 2 participants (or, without groups, samples) of "
+                    "each class, but one class has only 1."
+                )
+            unit: Any = self.folds
+            return make_inner_folds(
+                samples.y, samples.subject_names, unit, int(self.cv), 0, samples.sites
+            )
 
+        return training.inner_folds((self.folds, int(self.cv)), make_splits)
 
-@dataclass
-class MethodPipeline:
-    """A method on the samples of a fold: it ranks, is tuned, scored or fitted."""
-
-    method: Method
-    n_features: Sequence[int] = N_FEATURES  # numbers that tuning compares
-    costs: Sequence[float] = SVM_COSTS  # of the classifier, unless the method has its own
-    clip: float | None = FAR  # standardised values further from 0 count as this far away
-    tuned_by: str = CRITERION  # what tuning maximises
-    random_state: int = 0
-
-    def __post_init__(self) -> None:
-        self.imputer, self.classifier = self.method.imputing, self.method.classifying
-        self.costs = self.costs if self.method.costs is None else self.method.costs
-        if not self.classifier.has_cost:
-            self.costs = (float("nan"),)
-        self.marks_missing = self.imputer.marks_missing and not self.classifier.takes_missing
-        self.selector_imputer = None if self.method.takes_missing else self.imputer
-        skipped = self.classifier.takes_missing or self.marks_missing
-        self.classifier_imputer = None if skipped else self.imputer
-
-    def ks(self, fold: FoldSamples) -> list[int]:
-        """Return the numbers of features that are compared on a fold."""
-        n_columns = fold.train.channel_of.size
-        if self.method.all_features:
-            return [n_columns]
-        return sorted(k for k in self.n_features if k <= n_columns) or [n_columns]
+    def prepare_selection(self, training: TrainingSamples) -> None:
+        """Prepare what the selector sees, which methods share."""
+        if not self._takes_missing:
+            training.prepare(self.harmonizer, self._imputer)
 
     def rank(
         self,
-        fold: FoldSamples,
-        settings: Sequence[int] | None = None,
-        ks: Sequence[int] | None = None,
+        training: TrainingSamples,
+        settings: Sequence[int],
+        counts: Sequence[int],
         most_samples: int | None = None,
         **parameters: Any,
     ) -> Codes:
-        """Rank the columns by the training samples, (n_settings, n_ks, n_columns), 1 is best."""
-        settings = range(len(self.method.settings)) if settings is None else settings
-        ks = self.ks(fold) if ks is None else ks
-        counts = [{"n_features_to_select": k} for k in ks] if self.method.depends_on_k else [{}]
-        grid = [{**self.method.settings[i], **count} for i in settings for count in counts]
-        X = fold.prepare(self.selector_imputer).selecting
-        y, groups = fold.y_train, fold.groups_train
+        """Rank the features by the training samples, (n_settings, n_counts, n_features)."""
+        every, samples = training.samples.channel_of.size, training.samples
+        X = training.values_for(self._takes_missing, self.harmonizer, self._imputer)
+        y, groups = samples.y, samples.subject_names
         if most_samples is not None and most_samples < y.size:
-            how = {"n_samples": most_samples, "replace": False, "random_state": self.random_state}
-            X, y, groups = resample(X, y, groups, stratify=y, **how)
-        selector = self._selector(fold, **parameters)
+            X, y, groups = resample(
+                X,
+                y,
+                groups,
+                n_samples=most_samples,
+                replace=False,
+                random_state=self.random_state,
+                stratify=y,
+            )
+        # Which features belong to all of them need not be chosen.
+        chosen = [k for k in counts if k < every] or [every]
+        numbers = [{"n_features_to_select": k} for k in chosen] if self.ranks_per_count else [{}]
+        grid = [{**self.settings[place], **number} for place in settings for number in numbers]
+        selector = self._build_selector(training, max(counts), **parameters)
         (ranks,) = rank_grid(selector, X, y, grid, groups=groups)
-        ranks = ranks.reshape(len(settings), len(counts), -1)
-        return np.broadcast_to(ranks, (len(settings), len(ks), ranks.shape[2]))
+        ranks = ranks.reshape(len(settings), len(numbers), every)
+        places = [min(place, len(numbers) - 1) for place in range(len(counts))]
+        return ranks[:, places]
 
-    def rank_inner(self, fold: FoldSamples) -> Codes:
-        """Rank the columns on all inner folds, (n_folds, n_settings, n_ks, n_columns).
+    def _rank_inner(self, training: TrainingSamples, inner: Sequence[FoldSamples]) -> Codes:
+        """Rank the features on all inner folds, (n_folds, n_settings, n_counts, n_features).
 
-        A selector that takes NaN and standardises features itself sees the same in all samples of
-        a fold as in those of an inner one, so that it may share work between inner folds; not
-        where sites are harmonized, which is learned in each.
+        A selector that takes NaN sees samples as they are, so that it may share work between inner
+        folds; not where sites are harmonized, which is learned in each.
         """
-        selector = self._selector(fold, **self.method.inner)
-        alike = self.method.takes_missing and selector.get_params().get("standardize", False)
-        if not alike or fold.harmonize or self.method.depends_on_k:
-            how = {"most_samples": self.method.inner_samples, **self.method.inner}
-            return np.stack([self.rank(part, **how) for part in fold.inner])
-        given = fold.prepare().selecting, fold.y_train, self.method.settings
-        held_out: list[Any] = [part.test_rows for part in fold.inner]
-        ranks = rank_grid(selector, *given, held_out=held_out, groups=fold.groups_train)
-        return np.repeat(ranks[:, :, None, :], len(self.ks(fold)), axis=2)
+        counts, parameters = self.counts(training), dict(self.inner_parameters or {})
+        shared = self._takes_missing and self.harmonizer is None and not self.ranks_per_count
+        if not shared or self.inner_samples is not None:
+            every = range(len(self.settings))
+            rough = {"most_samples": self.inner_samples, **parameters}
+            return np.stack([self.rank(fold.training, every, counts, **rough) for fold in inner])
+        samples = training.for_selection
+        rankings = rank_grid(
+            self._build_selector(training, max(counts), **parameters),
+            samples.X,
+            samples.y,
+            self.settings,
+            held_out=[fold.left_out for fold in inner],
+            groups=samples.subject_names,
+        )
+        return np.repeat(rankings[:, :, None, :], len(counts), axis=2)
 
-    def _selector(self, fold: FoldSamples, **parameters: Any) -> BaseEstimator:
-        return self.method.build(
-            n_features_to_select=max(self.ks(fold)),
+    def _build_selector(
+        self, training: TrainingSamples, n_features_to_select: int, **parameters: Any
+    ) -> Any:
+        return with_parameters(
+            self._selector,
+            n_features_to_select=n_features_to_select,
             random_state=self.random_state,
-            channels=fold.train.channel_of,
-            **parameters,
+            channels=training.samples.channel_of,
+        ).set_params(**parameters)
+
+    def fit_selector(self, training: TrainingSamples, setting: Mapping[str, Any]) -> Any:
+        """Fit the selector alone to the training samples, as :meth:`rank` does."""
+        selector = self._build_selector(training, max(self.counts(training)), **setting)
+        X, samples = (
+            training.values_for(self._takes_missing, self.harmonizer, self._imputer),
+            training.samples,
+        )
+        return fit_with_groups(selector, X, samples.y, samples.subject_names)
+
+    def scorer(self, fold: FoldSamples, metrics: Sequence[str] = METRICS) -> SetScorer:
+        """Return what scores sets of features, with a C each, on the samples held out."""
+        parts = (self.harmonizer, self._classifier_imputer, self._classifier, self.clip)
+        parts += (self.add_indicator, self.class_weight, self.random_state, tuple(metrics))
+        return SetScorer(
+            fold, self._decide_sets, metrics, self.slope, fold.training.scores_of(*parts)
         )
 
-    def tune(self, fold: FoldSamples) -> Tuned:
-        """Let inner folds choose a setting and C for each number of features, and that number."""
-        return tune(
-            [self.scorer(part, [self.tuned_by]) for part in fold.inner],
-            self.rank_inner(fold),
-            self.ks(fold),
-            default=self.method.default_setting,
-            costs=self.costs,
-            metric=self.tuned_by,
-        )
-
-    def decide(
-        self,
-        fold: FoldSamples,
-        ranks: Codes | None = None,
-        k: int | None = None,
-        C: float | None = None,
-    ) -> Floats:
-        """Return decisions on the test samples, (n_test, n_classes), by default untuned."""
-        if self.method.is_whole:
-            return self.fit_whole(fold)[0]
-        k = max(self.ks(fold)) if k is None else k
-        if ranks is None:
-            ranks = self.rank(fold, [self.method.default_setting], [k])[0, 0]
-        split, columns = self._split(fold), np.flatnonzero(ranks <= k)
-        sets = [(columns, middle_cost(self.costs) if C is None else C)]
-        return self._classify(fold, split.train, split.y_train, split.test, sets)[0]
-
-    def scorer(self, fold: FoldSamples, metrics: Sequence[str] = METRICS) -> SplitScorer:
-        """Return what scores sets of features, with a C each, on the test samples."""
-        # Samples are prepared when they are scored: the next fold may be as large.
-        split, classify = partial(self._split, fold), partial(self._classify, fold)
-        return SplitScorer(split, classify, metrics, self.classifier.log_odds_slope)
-
-    def _split(self, fold: FoldSamples) -> Split:
-        """Return both sides of a fold; the classifier clips what it sees of them."""
-        _, train, test = fold.prepare(self.classifier_imputer)
-        return Split(train, fold.y_train, test, fold.y_test, fold.subjects_test)
-
-    def _classify(
-        self, fold: FoldSamples, train: Floats, y: Codes, test: Floats, sets: Sets
-    ) -> list[Floats]:
-        """Return decisions on the test samples with each set of columns."""
+    def _decide_sets(self, fold: FoldSamples, sets: Sets) -> list[Floats]:
+        """Return decisions on the samples held out with each set of features."""
+        training = fold.training.samples
+        prepared = fold.training.prepare(self.harmonizer, self._classifier_imputer)
         # Copies of the columns in use, not of all.
         used = np.unique(np.concatenate([columns for columns, _ in sets]))
-        train, test = train[:, used], test[:, used]
-        if self.clip is not None:
-            for side in (train, test):
-                np.clip(side, -self.clip, self.clip, out=side)
+        train = self._clipped(prepared.train[:, used])
+        test = self._clipped(prepared.steps.apply(fold.held_out)[:, used])
+        y, n_classes, results = training.y, training.n_classes, []
         sets = [(np.searchsorted(used, columns), C) for columns, C in sets]
-        n_classes, decide = fold.train.n_classes, self.classifier.decide_many
-        if decide is not None:
-            decide = partial(decide, n_classes=n_classes, class_weight="balanced")
-            if not self.marks_missing:
-                return list(decide(train, y, test, sets))
-        results = []
+        at_once = hasattr(self._classifier, "decide_sets")
+        if at_once and not self.add_indicator:
+            model = self._build_classifier(1.0, training.channel_of[used])
+            return list(model.decide_sets(train, y, test, sets, n_classes))
         for ranked, C in sets:
             columns = np.sort(ranked)
             seen, unseen = train.take(columns, axis=1), test.take(columns, axis=1)
-            if self.marks_missing:
+            if self.add_indicator:
                 marks = MissingMarks.learn(seen)
                 seen, unseen = marks.add(seen), marks.add(unseen)
-            if decide is not None:
-                results += decide(seen, y, unseen, [(np.arange(seen.shape[1]), C)])
+            model = self._build_classifier(C, training.channel_of[used[columns]])
+            if at_once:
+                every = [(np.arange(seen.shape[1]), C)]
+                results += model.decide_sets(seen, y, unseen, every, n_classes)
                 continue
-            model = self.build_classifier(C, fold.train.channel_of[used[columns]])
-            fit_with_groups(model, seen, y, fold.groups_train)
+            fit_with_groups(model, seen, y, training.subject_names)
             results.append(by_class(decision_values(model, unseen), model.classes_, n_classes))
         return results
 
-    def build_classifier(self, C: float, channels: Codes) -> Any:
+    def _build_classifier(self, C: float, channels: Codes) -> Any:
         """Make a fresh classifier with what is known about its columns."""
-        how = {"class_weight": "balanced", "random_state": self.random_state}
-        return self.classifier.build(C=None if np.isnan(C) else C, channels=channels, **how)
-
-    def fit_tuned(self, fold: FoldSamples) -> tuple[FittedMethod, dict[str, Any]]:
-        """Tune on inner folds, fit on all training samples; also return what tuning chose."""
-        best = self.tune(fold).best
-        k, C = best.n_features, best.cost
-        ranks = self.rank(fold, [best.setting], [k])[0, 0]
-        columns, marks = np.flatnonzero(ranks <= k), None
-        samples = fold.sides()[0]
-        preparation, X = Preparation.learn(samples, self.classifier_imputer)
-        X = np.clip(X[:, columns], -FAR, FAR)
-        if self.marks_missing:
-            marks = MissingMarks.learn(X)
-            X = marks.add(X)
-        channels = np.unique(samples.channel_of[columns], return_inverse=True)[1]
-        model = self.build_classifier(C, channels)
-        imputed = self.marks_missing or self.classifier_imputer is not None
-        how = f"imputed by {self.imputer.name}" if imputed else "missing values as they are"
-        fitted = FittedMethod(
-            name=f"{self.method.name}, {how}, {self.classifier.name}, {columns.size} features",
-            classes_=np.asarray(samples.classes),
-            preparation=preparation,
-            columns_=columns,
-            marks=marks,
-            classifier=fit_with_groups(model, X, samples.y, samples.subject_names),
-            scores_=np.where(ranks <= k, k + 1.0 - ranks, 0.0),
-            channel_of=samples.channel_of,
-            slope=self.classifier.log_odds_slope,
+        return with_parameters(
+            self._classifier,
+            C=None if np.isnan(C) else C,
+            channels=channels,
+            class_weight=self.class_weight,
+            random_state=self.random_state,
         )
-        return fitted, {"n_features": k, "C": C, **self.method.settings[best.setting]}
 
-    def fit_whole(self, fold: FoldSamples) -> tuple[Floats, Codes]:
-        """Fit a whole classifier on samples as they are; return its decisions and its columns."""
-        train, test = fold.sides()
-        labels, names = np.asarray(train.classes), list(train.columns)
-        X, new = (pd.DataFrame(side.X, columns=names) for side in (train, test))
-        model = self.method.build(random_state=self.random_state)
-        model = fit_with_groups(model, X, labels[train.y], train.subject_names)
-        codes = np.searchsorted(labels, model.classes_)
-        columns = np.arange(len(names))
-        with suppress(AttributeError, TypeError, ValueError):  # if a pipeline says what it keeps
-            kept = model[:-1].get_feature_names_out(np.asarray(names, dtype=object))
-            columns = np.array([names.index(name) for name in kept], dtype=np.intp)
-        return by_class(decision_values(model, new), codes, labels.size), columns
+    def _clipped(self, X: Floats) -> Floats:
+        return X if self.clip is None else np.clip(X, -self.clip, self.clip, out=X)
+
+    def _select(self, samples: Samples) -> Floats:
+        X = self._clipped(self.preparation_.apply(samples)[:, self.columns_])
+        return X if self.marks_ is None else self.marks_.add(X)
+
+    def decide(self, samples: Samples) -> Floats:
+        """Return the decisions of each class, (n_samples, n_classes)."""
+        values = decision_values(self.classifier_, self._select(samples))
+        codes = np.asarray(self.classifier_.classes_)
+        return np.asarray(by_class(values, codes, self.classes_.size))
+
+    @available_if(lambda self: hasattr(self.classifier_, "coef_"))
+    def channel_votes(self, X: ArrayLike, sites: ArrayLike | None = None) -> Floats:
+        """Return the contribution of each channel to the log odds; NaN where missing.
+
+        Only where the classifier is linear. What was imputed counts for no channel, unless the
+        classifier itself says for which. Of shape (n_samples, n_channels) for two classes, else
+        (..., n_classes).
+        """
+        samples = self._samples(X, sites)
+        selected, channels = self._select(samples), self._channel_of[self.columns_]
+        if hasattr(self.classifier_, "channel_votes"):
+            parts = np.nan_to_num(self.classifier_.channel_votes(selected))
+            parts = self.slope * (parts[:, :, None] if parts.ndim == 2 else parts)
+            channels = np.unique(channels)
+        else:
+            coef = self.slope * np.atleast_2d(self.classifier_.coef_)[:, : channels.size]
+            parts = selected[:, : channels.size, None] * coef.T
+        n_channels = self.channel_names_.size
+        votes = np.einsum("nkc,kv->nvc", parts, np.eye(n_channels)[channels])
+        votes[~samples.observed] = np.nan
+        return np.asarray(votes[:, :, 0] if parts.shape[2] == 1 else votes)
+
+    def for_prediction(self) -> Self:
+        """Return a copy for harmonized samples, without what only training needs.
+
+        A model keeps the harmonizer beside its estimator, and no selector.
+        """
+        slim = copy.copy(self)
+        slim.selector, slim.settings, slim.progress, slim.cv = None, ({},), None, N_INNER_SPLITS
+        slim.inner_parameters = slim.harmonizer = None
+        slim.label = self.label or type(self._selector).__name__
+        slim.preparation_ = replace(self.preparation_, harmonizer=None)
+        for name in ("cv_results_", "best_index_"):
+            vars(slim).pop(name, None)
+        return slim
+
+
+@dataclass(eq=False, repr=False)
+class HarmonizedClassifier(SamplesClassifier):
+    """A classifier of samples as they are, after sites are brought to one location and scale.
+
+    Parameters
+    ----------
+    classifier : classifier
+        Takes a DataFrame with NaN where channels are missing, such as a ``Pipeline``; it tunes
+        itself where it wants to. Subjects are given to ``fit`` where it takes ``groups``, and
+        sites where it takes ``sites``.
+    harmonizer : SiteHarmonizer, optional
+    random_state : int, optional
+        Set where the classifier has it.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    classifier_ : classifier
+        Fitted; of a search, the estimator that it chose.
+    """
+
+    classifier: Any
+    _: KW_ONLY
+    harmonizer: SiteHarmonizer | None = None
+    random_state: Any = None
+
+    def fit_samples(self, training: TrainingSamples) -> Self:
+        """Fit to all training samples."""
+        self._begin(training)
+        samples = training.samples
+        self._columns = list(samples.columns)
+        self.harmonizer_ = learn_harmonizer(samples, self.harmonizer)
+        X = pd.DataFrame(samples.harmonized(self.harmonizer_), columns=self._columns)
+        model = with_parameters(self.classifier, random_state=self.random_state)
+        takes_sites = samples.sites is not None and has_fit_parameter(model, "sites")
+        known = {"sites": samples.sites} if takes_sites else {}
+        labels = self.classes_[samples.y]
+        model = fit_with_groups(model, X, labels, samples.subject_names, **known)
+        # A search is replaced by the estimator it chose.
+        self.classifier_ = getattr(model, "best_estimator_", model)
+        return self
+
+    @property
+    def slope(self) -> float:
+        """Decisions count as log odds."""
+        return 1.0
+
+    def decide(self, samples: Samples) -> Floats:
+        """Return the decisions of each class, (n_samples, n_classes)."""
+        X = pd.DataFrame(samples.harmonized(self.harmonizer_), columns=self._columns)
+        codes = np.searchsorted(self.classes_, self.classifier_.classes_)
+        return np.asarray(by_class(decision_values(self.classifier_, X), codes, codes.size))
+
+    def for_prediction(self) -> Any:
+        """Return the fitted classifier, which takes harmonized samples."""
+        return self.classifier_
+
+    def kept_columns(self) -> Codes:
+        """Return the features that a pipeline says it keeps, by default all."""
+        names = self._columns
+        with suppress(AttributeError, TypeError, ValueError):
+            kept = self.classifier_[:-1].get_feature_names_out(np.asarray(names, dtype=object))
+            return np.array([names.index(name) for name in kept], dtype=np.intp)
+        return np.arange(len(names))
 
 
 def fit_with_groups(model: Any, X: Any, y: NDArray, groups: ArrayLike, **extra: Any) -> Any:
-    """Fit a classifier, with the subjects if it takes groups."""
+    """Fit an estimator, with the subjects if it takes groups."""
     searches = isinstance(model, (GridSearchCV, RandomizedSearchCV))
     takes = searches or has_fit_parameter(model, "groups")
     return model.fit(X, y, **({"groups": groups} if takes else {}), **extra)
@@ -497,61 +781,3 @@ def decision_values(model: Any, X: Any) -> Floats:
     if hasattr(model, "decision_function"):
         return np.asarray(model.decision_function(X))
     return np.log(np.maximum(model.predict_proba(X), 1e-3))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class FittedMethod:
-    """A fitted method: a classifier of incomplete samples that can be saved."""
-
-    name: str  # method, imputer, classifier and number of features, for readers
-    classes_: NDArray
-    preparation: Preparation
-    columns_: Codes  # the features that are selected
-    marks: MissingMarks | None  # what tells the classifier about missing channels
-    classifier: Any  # of classes 0 ... n_classes - 1
-    scores_: Floats  # selected features by their rank, the best the largest; 0 for the others
-    channel_of: Codes
-    slope: float  # slope * decisions are log probabilities up to a constant, roughly
-
-    @property
-    def class_prior_(self) -> Floats:
-        """Classes count alike."""
-        return np.full(self.classes_.size, 1 / self.classes_.size)
-
-    def _select(self, X: ArrayLike) -> Floats:
-        values = self.preparation.apply(np.asarray(X, dtype=np.float64))[:, self.columns_]
-        values = np.clip(values, -FAR, FAR)
-        return values if self.marks is None else self.marks.add(values)
-
-    def predict_proba(self, X: ArrayLike) -> Floats:
-        """Probability of each class, (n_samples, n_classes); rough, before any calibration."""
-        values = decision_values(self.classifier, self._select(X))
-        decisions = by_class(values, self.classifier.classes_, self.classes_.size)
-        return np.asarray(softmax(self.slope * decisions, axis=1))
-
-    def predict(self, X: ArrayLike) -> NDArray:
-        """Most probable class of each sample."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
-
-    @available_if(lambda self: hasattr(self.classifier, "coef_"))
-    def channel_votes(self, X: ArrayLike) -> Floats:
-        """Return the contribution of each channel to the log odds; NaN where missing.
-
-        Only where the classifier is linear. What was imputed counts for no channel, unless the
-        classifier itself says for which. Of shape (n_samples, n_channels) for two classes, else
-        (..., n_classes).
-        """
-        given, channels = np.asarray(X, dtype=np.float64), self.channel_of[self.columns_]
-        selected = self._select(given)
-        if hasattr(self.classifier, "channel_votes"):
-            parts = np.nan_to_num(self.classifier.channel_votes(selected))
-            parts = self.slope * (parts[:, :, None] if parts.ndim == 2 else parts)
-            channels = np.unique(channels)
-        else:
-            coef = self.slope * np.atleast_2d(self.classifier.coef_)[:, : channels.size]
-            parts = selected[:, : channels.size, None] * coef.T
-        n_channels = int(self.channel_of.max()) + 1
-        votes = np.einsum("nkc,kv->nvc", parts, np.eye(n_channels)[channels])
-        columns = [np.flatnonzero(self.channel_of == v) for v in range(n_channels)]
-        votes[~observed_channels(given, columns)] = np.nan
-        return votes[:, :, 0] if parts.shape[2] == 1 else votes

@@ -25,6 +25,18 @@ class ColumnOrder(CompleteSelector):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
+class PresetOrder(CompleteSelector):
+    """Keep an order that was made elsewhere, such as on all samples before splitting."""
+
+    _parameter_constraints: ClassVar[Constraints] = {"ranks": ["array-like"]}
+
+    ranks: ArrayLike
+
+    def _rank(self, X: Floats, y: Codes) -> None:
+        self._set_order(np.argsort(self.ranks, kind="stable"))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class RandomOrder(CompleteSelector):
     """Order features at random, as a baseline without selection."""
 

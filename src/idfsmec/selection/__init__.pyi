@@ -1,11 +1,14 @@
+import idfsmec.prediction.search
+
 from .base import rank_grid
 from .baselines.embedded import CDLSR, FSOR, GRMOR, RFS, GroupLasso
 from .baselines.filters import CMIM, MRMR, MRMSR, RRCT, ReliefF
 from .baselines.psnsga import PSNSGA
 from .effects import channel_frame, feature_effects, ranking_frame
 from .idfsmec import IDFSMEC, IDFSPath, choose_electrodes, idfs_path
-from .search import IDFSMECCV
 from .stability import Stability, StabilitySelector, selection_stability
+
+IDFSMECCV = idfsmec.prediction.search.IDFSMECCV
 
 __all__ = [
     "IDFSMEC",

@@ -14,11 +14,13 @@ def test_a_imputer_takes_the_place_of_the_mean():
     fits = {
         name: IDFSMECCV(imputer=imputer, **how).fit(table.X, table.y)
         for name, imputer in {
-            "usual": None,
+            "mean": SimpleImputer(keep_empty_features=True),
             "zero": SimpleImputer(strategy="constant", fill_value=0.0),
-            "completed": ChannelImputer(),
+            "usual": None,
+            "factors": ChannelImputer(),
         }.items()
     }
     scores = {name: one.cv_results_["mean_test_score"] for name, one in fits.items()}
-    np.testing.assert_allclose(scores["usual"], scores["zero"])
-    assert not np.allclose(scores["usual"], scores["completed"])
+    np.testing.assert_allclose(scores["mean"], scores["zero"])
+    np.testing.assert_allclose(scores["usual"], scores["factors"])
+    assert not np.allclose(scores["usual"], scores["zero"])

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation.protocol import make_folds, most_splits
+from idfsmec.prediction.folds import make_folds, most_splits
 
 
 @given(

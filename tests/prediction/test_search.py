@@ -20,12 +20,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from idfsmec import IDFSMEC, IDFSMECCV
 from idfsmec.evaluation import Protocol
 from idfsmec.prediction.methods import find_methods
-from idfsmec.selection import search as search_module
-from idfsmec.selection.search import MARGIN, PAIR_MARGIN, svm_decisions
+from idfsmec.prediction.svm import LinearSVM
+from idfsmec.prediction.tuning import MARGIN, PAIR_MARGIN
 from tests.conftest import make_channels
 
 GRID = {"lams": [1e-2, 1.0], "gammas": [1.1, 2.0]}
 DEFAULT = (1.0, 2.0)
+MEAN = SimpleImputer(keep_empty_features=True)
 COUNTS, COSTS = [2, 8], [0.01, 0.1, 1.0]
 
 
@@ -106,6 +107,7 @@ def test_the_choice_is_that_of_single_fits(n_classes):
         costs=COSTS,
         cv=folds,
         scoring="balanced_accuracy",
+        imputer=MEAN,
     ).fit(X, y)
     score = single_fits(X, y, channels, folds)
     lam, gamma, C, mean, k = choose(score, COSTS)
@@ -182,7 +184,8 @@ def test_folds_that_use_a_part_of_the_samples_only():
     X, y, channels = unequal(2)
     folds = ShuffleSplit(3, train_size=0.5, test_size=0.3, random_state=0)
     grid = {"lams": [0.1], "gammas": [2.0], "n_features_to_select": [5], "costs": [0.1]}
-    search = IDFSMECCV(channels, **grid, cv=folds, scoring="balanced_accuracy").fit(X, y)
+    search = IDFSMECCV(channels, **grid, cv=folds, scoring="balanced_accuracy", imputer=MEAN)
+    search.fit(X, y)
     alone = single_fits(X, y, channels, folds)(0.1, 2.0, 5, 0.1)
     found = [search.cv_results_[f"split{f}_test_score"][0] for f in range(3)]
     assert_allclose(found, alone)
@@ -219,10 +222,12 @@ def test_the_classifier_sees_no_value_further_than_six_deviations(incomplete, mo
     X[3, :5], X[4, :5] = 1e6, -1e9
     largest = []
 
-    def watching(train, y, test, sets, **how):
-        largest.extend([np.abs(train).max(), np.abs(test).max()])
-        return svm_decisions(train, y, test, sets, **how)
+    decide_sets = LinearSVM.decide_sets
 
-    monkeypatch.setattr(search_module, "svm_decisions", watching)
+    def watching(svm, train, y, test, *rest):
+        largest.extend([np.abs(train).max(), np.abs(test).max()])
+        return decide_sets(svm, train, y, test, *rest)
+
+    monkeypatch.setattr(LinearSVM, "decide_sets", watching)
     IDFSMECCV(channels, **GRID, cv=3).fit(X, y)
     assert max(largest) == 6.0

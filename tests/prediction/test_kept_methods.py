@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import TunedMethod
+from idfsmec.evaluation import train_model
 from idfsmec.missing import simulate_missing
 from idfsmec.prediction import (
     IMPUTERS,
@@ -31,7 +31,7 @@ def ridge(**parts):
 
 
 def check(table, tmp_path, method):
-    model = fit_model(table, TunedMethod(method))
+    model = fit_model(table, METHODS.find(method).pipeline())
     again = load_model(save_model(model, tmp_path / "model.skops"))
     said = predict_subjects(again, table)
     few = table.take((table.subjects < "s06").to_numpy())
@@ -70,8 +70,7 @@ def test_methods_of_every_kind_can_be_kept(name, table, tmp_path):
 
 
 def test_votes_of_channels_sum_to_the_decision_on_a_complete_sample(table):
-    tuned = TunedMethod(ridge()).fit(table.X, table.y, table.subjects)
-    fitted = tuned.best_estimator_
+    fitted = ridge().pipeline().fit(table.X, table.y, table.subjects)
     whole = table.X.dropna()
     odds = np.diff(np.log(fitted.predict_proba(whole)), axis=1)[:, 0]
     votes = fitted.channel_votes(whole)
@@ -80,12 +79,12 @@ def test_votes_of_channels_sum_to_the_decision_on_a_complete_sample(table):
 
 
 def test_the_same_people_give_the_same_model(table):
-    first, again = (TunedMethod(ridge()).fit(table.X, table.y, table.subjects) for _ in range(2))
-    one, other = (made.best_estimator_.predict_proba(table.X) for made in (first, again))
+    first, again = (ridge().pipeline().fit(table.X, table.y, table.subjects) for _ in range(2))
+    one, other = (made.predict_proba(table.X) for made in (first, again))
     assert_array_equal(one, other)
-    assert first.best_params_["n_features"] == first.best_estimator_.columns_.size
+    assert first.best_params_["n_features_to_select"] == first.columns_.size
 
 
-def test_what_cannot_be_kept_is_refused_before_the_work(table):
+def test_what_is_not_registered_is_refused_before_the_work(table):
     with pytest.raises(InputError, match="there is no method 'none'"):
-        TunedMethod("none").fit(table.X, table.y)
+        train_model(table, "none")

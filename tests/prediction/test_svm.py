@@ -5,14 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from idfsmec.selection import search
-from idfsmec.selection.search import svm_decisions
+from idfsmec.prediction import svm
+from idfsmec.prediction.svm import LinearSVM
 
 
 def decisions(X, y, test, C, n_classes=2, class_weight=None):
     sets = [(np.arange(X.shape[1]), C)]
-    return svm_decisions(X, y, test, sets, n_classes=n_classes, class_weight=class_weight)[0]
+    return LinearSVM(class_weight=class_weight).decide_sets(X, y, test, sets, n_classes)[0]
 
 
 def weights_of(X, y, C, class_weight=None):
@@ -71,7 +72,7 @@ def test_columns_that_repeat_and_columns_of_zeros_are_no_trouble():
 def test_where_newton_does_not_end_liblinear_takes_over(monkeypatch):
     X, y = problem(60, 8, seed=0)
     ours = decisions(X, y, X, 0.1, 2, "balanced")
-    monkeypatch.setattr(search, "_minimise", lambda *given: None)
+    monkeypatch.setattr(svm, "_minimise", lambda *given: None)
     np.testing.assert_allclose(decisions(X, y, X, 0.1, 2, "balanced"), ours, atol=1e-3)
 
 
@@ -102,7 +103,7 @@ def test_sets_and_costs_asked_together_get_what_each_gets_alone(n, k, effect, cl
     sizes = {1, k, int(rng.integers(1, k + 1))}
     sets = [(order[:m], C) for order in orders for m in sizes for C in costs]
     sets = [sets[one] for one in rng.permutation(len(sets))]
-    together = svm_decisions(X, y, X, sets, n_classes=2, class_weight=class_weight)
+    together = LinearSVM(class_weight=class_weight).decide_sets(X, y, X, sets, 2)
     for (columns, C), found in zip(sets, together, strict=True):
         alone = decisions(X[:, columns], y, X[:, columns], C, 2, class_weight)
         np.testing.assert_allclose(found, alone, rtol=1e-6, atol=1e-8)
@@ -111,6 +112,24 @@ def test_sets_and_costs_asked_together_get_what_each_gets_alone(n, k, effect, cl
 def test_many_classes_are_asked_together_too():
     X, y = problem(60, 8, seed=0)[0], np.arange(60) % 3
     sets = [(np.arange(8), 0.1), (np.array([5, 0, 3]), 1.0), (np.arange(8), 1.0)]
-    together = svm_decisions(X, y, X, sets, n_classes=3, class_weight="balanced")
+    together = LinearSVM(class_weight="balanced").decide_sets(X, y, X, sets, 3)
     for (columns, C), found in zip(sets, together, strict=True):
         assert (found == decisions(X[:, columns], y, X[:, columns], C, 3, "balanced")).all()
+
+
+@parametrize_with_checks([LinearSVM()])
+def test_keeps_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_an_estimator_decides_as_many_sets_do():
+    X, y = problem(60, 8, seed=5)
+    for codes in (y, np.arange(60) % 3):
+        fitted = LinearSVM(0.1, "balanced").fit(X, codes)
+        values = fitted.decision_function(X)
+        n_classes = int(codes.max()) + 1
+        sets = [(np.arange(8), 0.1)]
+        (together,) = LinearSVM(class_weight="balanced").decide_sets(X, codes, X, sets, n_classes)
+        if n_classes == 2:
+            together = together[:, 1] - together[:, 0]
+        np.testing.assert_allclose(values, together, rtol=1e-9, atol=1e-12)

@@ -1,6 +1,6 @@
 """The tuner against the same procedure written out."""
 
-from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -8,33 +8,59 @@ import pytest
 from sklearn.svm import LinearSVC
 
 from idfsmec.metrics import CRITERIA
-from idfsmec.selection.search import (
+from idfsmec.prediction.svm import LinearSVM
+from idfsmec.prediction.tuning import (
     MARGIN,
     PAIR_MARGIN,
-    Split,
-    SplitScorer,
+    SetScorer,
     Trial,
     nearest_setting,
-    svm_decisions,
     tune,
 )
 
 COSTS = (0.01, 0.1, 1.0)
-SVM = partial(svm_decisions, n_classes=2, class_weight="balanced")
+
+
+class Held(NamedTuple):
+    y: np.ndarray
+    subjects: np.ndarray
+
+
+class Split(NamedTuple):
+    """Both sides of a fold, as a classifier sees them."""
+
+    train: np.ndarray
+    y_train: np.ndarray
+    test: np.ndarray
+    y_test: np.ndarray
+    subjects_test: np.ndarray
+
+    @property
+    def held_out(self):
+        return Held(self.y_test, self.subjects_test)
+
+
+def decide_sets(train, y, test, sets):
+    return LinearSVM(class_weight="balanced").decide_sets(train, y, test, sets, 2)
+
+
+def SVM(split, sets):  # noqa: N802
+    return decide_sets(split.train, split.y_train, split.test, sets)
 
 
 def for_each(classify):
     """Call a function of training samples, classes, test samples and a cost for every set."""
 
-    def decide(train, y, test, sets):
+    def decide(split, sets):
         kept = [(np.sort(columns), C) for columns, C in sets]
+        train, y, test = split.train, split.y_train, split.test
         return [classify(train[:, own], y, test[:, own], C) for own, C in kept]
 
     return decide
 
 
 def single(train, y, test, cost):
-    return SVM(train, y, test, [(np.arange(train.shape[1]), cost)])[0]
+    return decide_sets(train, y, test, [(np.arange(train.shape[1]), cost)])[0]
 
 
 def make_splits(n_splits=3, seed=0):
@@ -97,7 +123,7 @@ def brute_force(splits, ranking_of, n_settings, counts, costs, default):
 @pytest.mark.parametrize("default", [0, 3])
 def test_the_choice_is_that_of_single_fits(costs, default):
     splits, rankings, counts = make_splits(), make_rankings(), [1, 2, 4, 8]
-    scorers = [SplitScorer(split, SVM, CRITERIA) for split in splits]
+    scorers = [SetScorer(split, SVM, CRITERIA) for split in splits]
     tuned = tune(scorers, rankings, counts, costs=costs, default=default)
     picks, best = brute_force(splits, lambda f, s, k: rankings[f, s], 5, counts, costs, default)
     assert tuned.n_features == best
@@ -114,7 +140,7 @@ def test_the_choice_is_that_of_single_fits(costs, default):
 def test_rankings_may_depend_on_the_number_of_features():
     splits, counts = make_splits(seed=3), [2, 5]
     rankings = make_rankings(shape=(4, 2), seed=4)
-    scorers = [SplitScorer(split, SVM, CRITERIA) for split in splits]
+    scorers = [SetScorer(split, SVM, CRITERIA) for split in splits]
     tuned = tune(scorers, rankings, counts, costs=COSTS)
     picks, best = brute_force(
         splits, lambda f, s, k: rankings[f, s, counts.index(k)], 4, counts, COSTS, 0
@@ -136,7 +162,7 @@ def chosen_by(strengths):
             return np.column_stack([-value, value])
 
         scorers.append(
-            SplitScorer(Split(*2 * (np.zeros((20, 40)), y), y * 20), for_each(classify), CRITERIA)
+            SetScorer(Split(*2 * (np.zeros((20, 40)), y), y * 20), for_each(classify), CRITERIA)
         )
     rankings = np.tile(np.arange(1, 41), (5, 1, 1))
     return tune(scorers, rankings, [10, 20, 40], costs=[0.01, 0.1]).best
@@ -167,7 +193,7 @@ def test_a_setting_that_finds_what_is_there_replaces_a_default_that_does_not():
         X[:, 7] += 2 * y
         splits.append(Split(X[:80], y[:80], X[80:], y[80:], np.arange(40)))
         rankings[fold] = [np.arange(1, 9), np.arange(8, 0, -1), np.arange(1, 9)]
-    scorers = [SplitScorer(split, SVM, CRITERIA) for split in splits]
+    scorers = [SetScorer(split, SVM, CRITERIA) for split in splits]
     assert tune(scorers, rankings, [1, 2], default=2).best.setting == 1
 
 
@@ -188,15 +214,15 @@ def test_a_classifier_that_is_asked_for_many_sets_gives_what_single_fits_give():
     splits, rankings, counts = make_splits(seed=7), make_rankings(seed=8), [1, 2, 5, 8]
     asked = [(rankings[0, s], k, C) for s in (0, 1) for k in counts for C in COSTS]
     for split in splits:
-        nested = SplitScorer(split, SVM, CRITERIA).score_all(asked)
-        alone = SplitScorer(split, for_each(single), CRITERIA)
+        nested = SetScorer(split, SVM, CRITERIA).score_all(asked)
+        alone = SetScorer(split, for_each(single), CRITERIA)
         for one, scores in zip(asked, nested, strict=True):
             assert scores == pytest.approx(alone.score_all([one])[0], abs=1e-9, nan_ok=True)
 
 
 def test_a_set_has_the_same_scores_in_any_order():
     ranking, turned = np.arange(1, 9), np.array([3, 2, 1, 4, 5, 6, 8, 7])
-    scorer = SplitScorer(make_splits(1)[0], SVM, CRITERIA)
+    scorer = SetScorer(make_splits(1)[0], SVM, CRITERIA)
     asked = [(one, k, C) for k in (3, 8) for C in COSTS for one in (ranking, turned)]
     scores = scorer.score_all(asked)
     assert scores[::2] == scores[1::2]
@@ -210,7 +236,7 @@ def test_a_set_of_features_is_fitted_once():
         return single(train, y, test, cost)
 
     rankings = np.array([[[1, 2, 3, 4, 5, 6, 7, 8], [2, 1, 3, 4, 5, 6, 8, 7]]])
-    scorer = SplitScorer(make_splits(1)[0], for_each(classify), CRITERIA)
+    scorer = SetScorer(make_splits(1)[0], for_each(classify), CRITERIA)
     tune([scorer], rankings, [2, 8], costs=[0.1, 1.0])
     assert sorted(asked) == [(2, 0.1), (2, 1.0), (8, 0.1), (8, 1.0)]
 
@@ -221,7 +247,7 @@ def test_of_equals_the_usual_pair_wins_and_what_is_undefined_does_not_count():
 
     split = make_splits(1)[0]
     one_class = Split(split.train, split.y_train, split.test, np.zeros(30, int), np.arange(30))
-    scorers = [SplitScorer(one, for_each(classify)) for one in (split, one_class)]
+    scorers = [SetScorer(one, for_each(classify)) for one in (split, one_class)]
     tuned = tune(scorers, make_rankings(2), [1, 2], metric="roc_auc")
     assert (tuned.best.setting, tuned.best.cost, tuned.n_features) == (0, 0.01, 2)
     assert tuned.best.mean == 0.5  # of the one split on which an AUC is defined

@@ -1,0 +1,143 @@
+"""Folds: samples split by participant, by sample or by site, stratified by class."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+from idfsmec.errors import InputError
+
+#: What is held out together.
+FoldUnit = Literal["subject", "sample", "site"]
+#: Positions of the samples that train, and of those held out.
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+def make_folds(
+    y: ArrayLike,
+    subjects: ArrayLike,
+    folds: FoldUnit = "subject",
+    n_splits: int = 10,
+    random_state: int = 0,
+    sites: ArrayLike | None = None,
+) -> list[Fold]:
+    """Split samples into training and held-out ones, in proportion to the classes or by site.
+
+    ``folds`` says what stays together: the samples of a subject, single samples (so that subjects
+    are in training and test), or a site. Sites are held out in the order of their names. Every
+    sample is held out once; positions are in rising order.
+    """
+    labels, groups = np.asarray(y), np.asarray(subjects)
+    if folds not in get_args(FoldUnit):
+        raise InputError(f"folds is {folds!r}; choose 'subject', 'sample' or 'site'")
+    if folds == "site":
+        return _split_sites(labels, groups, sites)
+    unit = "sample" if folds == "sample" else "participant"
+    units = np.arange(labels.size) if folds == "sample" else groups
+    most = most_splits(labels, units)
+    if most == 0:
+        raise InputError("there are no samples to split")
+    if most == 1:
+        label = next(k for k in np.unique(labels) if np.unique(units[labels == k]).size == 1)
+        name = groups[labels == label][0]
+        lone = f"one {unit} only, {'of participant ' if folds == 'sample' else ''}{name}"
+        raise InputError(
+            f"class {label} has {lone}: folds by {unit} need at least 2 in each class; add more, "
+            "or leave that class out"
+        )
+    if not 2 <= n_splits <= most:
+        raise InputError(
+            f"{n_splits} folds by {unit} are not possible: the smallest class has {most} "
+            f"{unit}s; give 2 to {most}"
+        )
+    shuffled: dict[str, Any] = {"shuffle": True, "random_state": random_state}
+    names, first, member = np.unique(units, return_index=True, return_inverse=True)
+    if (labels == labels[first][member]).all():
+        # One label per subject: stratify the subjects themselves, so that every fold has its
+        # share of subjects of each class, however long their recordings are.
+        splits = StratifiedKFold(n_splits, **shuffled).split(names, labels[first])
+        masks = [np.isin(member, test) for _, test in splits]
+        return [(np.flatnonzero(~mask), np.flatnonzero(mask)) for mask in masks]
+    mixed = StratifiedGroupKFold(n_splits, **shuffled).split(labels, labels, groups)
+    return [(np.sort(train), np.sort(test)) for train, test in mixed]
+
+
+def most_splits(y: ArrayLike, units: ArrayLike) -> int:
+    """Return how many folds are possible: the number of units in the smallest class."""
+    y, units = np.asarray(y), np.asarray(units)
+    return min((np.unique(units[y == label]).size for label in np.unique(y)), default=0)
+
+
+def _split_sites(labels: NDArray, groups: NDArray, sites: ArrayLike | None) -> list[Fold]:
+    """Hold out each site once; refuse sites that cannot be scored, with a remedy."""
+    if sites is None:
+        raise InputError(
+            "folds by site need sites, and the table has no column 'site'; name the hospital of "
+            "each recording in the manifest's column 'site', or use folds by participant"
+        )
+    where = np.asarray(sites)
+    names = np.unique(where)
+    if names.size < 2:
+        raise InputError(
+            f"folds by site need at least 2 sites; there is {names[0]} alone: use folds by "
+            "participant"
+        )
+    for name in names:
+        here = where == name
+        if (present := np.unique(labels[here])).size == 1:
+            raise InputError(
+                f"site {name} has the class {present[0]} alone, so no score can be computed "
+                "there; leave the site out, or use folds by participant"
+            )
+        if (alone := np.setdiff1d(labels, labels[~here])).size:
+            raise InputError(
+                f"the class {alone[0]} was recorded at site {name} alone: without the site it "
+                "cannot be learned; leave the class out, or use folds by participant"
+            )
+        if (both := np.intersect1d(groups[here], groups[~here])).size:
+            raise InputError(
+                f"participant {both[0]} was at site {name} and at another: folds by site would "
+                "have the participant in training and test; give each participant one site, or "
+                "use folds by participant"
+            )
+    return [_hold_out(where, name) for name in names]
+
+
+def _hold_out(where: NDArray, name: object) -> Fold:
+    return np.flatnonzero(where != name), np.flatnonzero(where == name)
+
+
+def make_inner_folds(
+    y: NDArray,
+    subjects: NDArray,
+    folds: FoldUnit,
+    n_splits: int,
+    random_state: int,
+    sites: NDArray | None = None,
+) -> list[Fold]:
+    """Split training samples again, in the same way; fewer folds where subjects are few.
+
+    By site each of the training sites that has two classes is held out. By subject, with a
+    warning, where fewer than two sites have two classes, where a class would be missing from the
+    training side, or where a subject was at two sites.
+    """
+    if folds == "site" and sites is not None:
+        both = [name for name in np.unique(sites) if np.unique(y[sites == name]).size > 1]
+        splits = [_hold_out(sites, name) for name in both]
+        complete = all(np.unique(y[train]).size == np.unique(y).size for train, _ in splits)
+        torn = any(np.intersect1d(subjects[train], subjects[test]).size for train, test in splits)
+        if len(splits) > 1 and complete and not torn:
+            return splits
+        warnings.warn(
+            "Inner folds are by participant: fewer than 2 of the sites in training can be held "
+            "out there.",
+            UserWarning,
+            stacklevel=2,
+        )
+    unit: FoldUnit = "subject" if folds == "site" else folds
+    most = most_splits(y, np.arange(y.size) if unit == "sample" else subjects)
+    return make_folds(y, subjects, unit, min(n_splits, most), random_state)

@@ -1,0 +1,328 @@
+"""Samples of a table as arrays, and training samples that methods prepare alike.
+
+:class:`Samples` are rows of a table without copies of it. :class:`TrainingSamples` harmonizes,
+scales and imputes them once for all methods that need that, on a fold and on its inner folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from idfsmec._fingerprint import Indescribable, fingerprint
+from idfsmec.errors import InputError
+from idfsmec.metrics import Codes, Floats
+from idfsmec.prediction.folds import Fold
+from idfsmec.prediction.harmonizer import UNNAMED_SITE, SiteHarmonizer, reference_class
+from idfsmec.solver.scaling import Scaling
+from idfsmec.table import FeatureTable
+from idfsmec.table.columns import observed_channels
+from idfsmec.table.positions import channel_positions
+
+Rows = Codes | slice
+
+#: Bytes of prepared samples that are kept for the next method on the same fold.
+KEPT_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True)
+class Samples:
+    """A table, or some samples of it, as arrays: what is sent to workers.
+
+    Workers share the table's values. Samples of a fold refer to them, and ``X`` copies them when
+    it is asked for: the folds of a large table would otherwise be a dozen copies of it.
+    """
+
+    source: Floats = field(repr=False)
+    y: Codes = field(repr=False)
+    subjects: Codes = field(repr=False)  # in the order of their names
+    subject_names: NDArray[np.str_] = field(repr=False)  # they decide folds
+    channel_of: Codes = field(repr=False)
+    channels: tuple[str, ...] = field(repr=False)
+    columns: tuple[str, ...] = field(repr=False)
+    classes: tuple[Any, ...] = field(default=(0, 1), repr=False)
+    sites: NDArray[np.str_] | None = field(default=None, repr=False)
+    positions: Floats | None = field(default=None, repr=False)
+    rows: Codes | None = field(default=None, repr=False)  # of the source; by default all
+    # Channels that are taken away, (n_samples, n_channels).
+    hidden: NDArray[np.bool_] | None = field(default=None, repr=False)
+    name: str = ""
+    digest: str = ""
+
+    @classmethod
+    def of(
+        cls, name: str, table: FeatureTable, with_positions: bool = False, digest: str = ""
+    ) -> Samples:
+        """Take a table apart."""
+        montage = table.info.get("montage")
+        montage = montage if isinstance(montage, str) else None
+        classes, y = np.unique(table.y.to_numpy(), return_inverse=True)
+        names = table.subjects.to_numpy().astype(str)
+        return cls(
+            source=np.ascontiguousarray(table.X.to_numpy(dtype=np.float64)),
+            y=y.astype(np.intp),
+            subjects=np.unique(names, return_inverse=True)[1].astype(np.intp),
+            subject_names=names,
+            channel_of=pd.Index(table.channels).get_indexer(pd.Index(table.column_channels)),
+            channels=tuple(map(str, table.channels)),
+            columns=tuple(map(str, table.X.columns)),
+            classes=tuple(classes.tolist()),
+            sites=None if table.sites is None else table.sites.astype(str).to_numpy(dtype=str),
+            positions=channel_positions(table.channels, montage) if with_positions else None,
+            name=name,
+            digest=digest,
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes of the table."""
+        return len(self.classes)
+
+    @property
+    def X(self) -> Floats:  # noqa: N802
+        """Values of the samples: those of the table itself if they are all, else a copy."""
+        if self.rows is None and self.hidden is None:
+            return self.source
+        X = self.source.copy() if self.rows is None else self.source[self.rows]
+        if self.hidden is not None:
+            X[self.hidden[:, self.channel_of]] = np.nan
+        return X
+
+    def with_values(self, X: Floats) -> Samples:
+        """Return the same samples with other values."""
+        return replace(self, source=X, rows=None, hidden=None)
+
+    @property
+    def observed(self) -> NDArray[np.bool_]:
+        """Which channels each sample has, shape (n_samples, n_channels)."""
+        columns = [np.flatnonzero(self.channel_of == v) for v in range(len(self.channels))]
+        return observed_channels(self.X, columns)
+
+    def take(self, rows: Rows) -> Samples:
+        """Take some samples."""
+        every = np.arange(self.y.size) if self.rows is None else self.rows
+        return replace(
+            self,
+            rows=every[rows],
+            hidden=None if self.hidden is None else self.hidden[rows],
+            y=self.y[rows],
+            subjects=self.subjects[rows],
+            subject_names=self.subject_names[rows],
+            sites=None if self.sites is None else self.sites[rows],
+        )
+
+    def take_channels(self, kept: Sequence[int]) -> tuple[Samples, Codes]:
+        """Keep some channels, in the order of the table; also return their columns."""
+        kept = sorted(kept)
+        columns = np.flatnonzero(np.isin(self.channel_of, kept))
+        smaller = replace(
+            self.with_values(np.ascontiguousarray(self.X[:, columns])),
+            digest=f"{self.digest}/{kept}",
+            channel_of=np.searchsorted(kept, self.channel_of[columns]),
+            columns=tuple(self.columns[column] for column in columns),
+            channels=tuple(self.channels[channel] for channel in kept),
+            positions=None if self.positions is None else self.positions[kept],
+        )
+        return smaller, columns
+
+    def harmonized(self, harmonizer: SiteHarmonizer | None) -> Floats:
+        """Values with the effects of sites taken out; without sites all are of one unseen site."""
+        if harmonizer is None:
+            return self.X
+        sites = np.full(self.y.size, UNNAMED_SITE) if self.sites is None else self.sites
+        return np.asarray(harmonizer.transform(self.X, sites=sites))
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """Harmonize, scale and impute, as learned from training samples."""
+
+    harmonizer: SiteHarmonizer | None
+    scaling: Scaling
+    imputer: Any  # fitted; None leaves NaN
+
+    @classmethod
+    def learn(
+        cls, samples: Samples, harmonizer: SiteHarmonizer | None = None, imputer: Any = None
+    ) -> tuple[Preparation, Floats]:
+        """Learn the steps from training samples; also return these prepared."""
+        harmonizer = learn_harmonizer(samples, harmonizer)
+        X = samples.harmonized(harmonizer)
+        scaling = Scaling.learn(X)
+        X = scaling.apply(X, copy=X is samples.source)
+        if imputer is None:
+            return cls(harmonizer, scaling, None), X
+        fitted = with_parameters(imputer, channels=samples.channel_of).fit(X)
+        return cls(harmonizer, scaling, fitted), np.asarray(fitted.transform(X))
+
+    def apply(self, samples: Samples) -> Floats:
+        """Prepare samples; a site that training lacks goes by all that are given of it."""
+        X = samples.harmonized(self.harmonizer)
+        X = self.scaling.apply(X, copy=X is samples.source)
+        return X if self.imputer is None else np.asarray(self.imputer.transform(X))
+
+
+def learn_harmonizer(
+    samples: Samples, harmonizer: SiteHarmonizer | None
+) -> SiteHarmonizer | None:
+    """Return a fitted copy of a harmonizer; None where there is none."""
+    if harmonizer is None:
+        return None
+    if samples.sites is None:
+        raise InputError("to harmonize sites the table needs a column 'site'")
+    # Without a reference no labels are given: confounding is a matter of the whole table.
+    labels = None if harmonizer.reference is None else np.asarray(samples.classes)[samples.y]
+    return clone(harmonizer).fit(samples.X, labels, sites=samples.sites)
+
+
+def harmonized_samples(samples: Samples, harmonize: bool | str) -> Samples:
+    """Return samples with sites brought to one location and scale, where that is asked for."""
+    if not harmonize:
+        return samples
+    harmonizer = SiteHarmonizer(reference=reference_class(harmonize, samples.classes))
+    return samples.with_values(samples.harmonized(learn_harmonizer(samples, harmonizer)))
+
+
+def with_parameters(estimator: Any, **parameters: Any) -> Any:
+    """Return an unfitted copy with those parameters that it has and that are not None."""
+    fresh = clone(estimator)
+    known = fresh.get_params()
+    return fresh.set_params(
+        **{name: value for name, value in parameters.items() if name in known and value is not None}
+    )
+
+
+class Prepared(NamedTuple):
+    """Prepared training samples, for selector and classifier, and the steps that were learned."""
+
+    selecting: Floats
+    train: Floats
+    steps: Preparation
+
+    @property
+    def nbytes(self) -> int:
+        """Memory; the selector and the classifier may have the same training samples."""
+        return self.train.nbytes + (0 if self.selecting is self.train else self.selecting.nbytes)
+
+
+class FoldSamples(NamedTuple):
+    """Training samples of a fold and those held out; which do not train, by their rows."""
+
+    training: TrainingSamples
+    held_out: Samples
+    left_out: Codes
+
+
+@dataclass
+class _Kept:
+    """What methods on one fold share: prepared samples, and scores of all features."""
+
+    prepared: dict[Any, Prepared] = field(default_factory=dict)
+    scores: dict[Any, dict[str, float]] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class TrainingSamples:
+    """Training samples, which methods with the same steps share once they are prepared."""
+
+    samples: Samples
+    selecting: Samples | None = None  # as selectors may see them, where that differs
+    part: tuple[Any, ...] = ()  # which inner fold this is
+    _kept: _Kept = field(default_factory=_Kept, repr=False)
+    _inner: dict[Any, list[FoldSamples]] = field(default_factory=dict, repr=False)
+
+    @property
+    def for_selection(self) -> Samples:
+        """The samples as selectors may see them."""
+        return self.samples if self.selecting is None else self.selecting
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the table is so large that only one fold of it is kept prepared."""
+        return 4 * self.samples.source.nbytes > KEPT_BYTES
+
+    def inner_folds(self, key: Any, make_splits: Callable[[], Sequence[Fold]]) -> list[FoldSamples]:
+        """Split the samples again; splits of the same key are made once."""
+        if key not in self._inner:
+            self._inner[key] = [
+                FoldSamples(
+                    TrainingSamples(
+                        self.samples.take(train),
+                        None if self.selecting is None else self.selecting.take(train),
+                        (*self.part, key, number),
+                        self._kept,
+                    ),
+                    self.samples.take(test),
+                    np.setdiff1d(np.arange(self.samples.y.size), train),
+                )
+                for number, (train, test) in enumerate(make_splits())
+            ]
+        return self._inner[key]
+
+    def values_for(
+        self, takes_missing: bool, harmonizer: SiteHarmonizer | None, imputer: Any
+    ) -> Floats:
+        """Return what a selector sees: samples as they are if it takes NaN, else prepared."""
+        if takes_missing:
+            return self.for_selection.harmonized(learn_harmonizer(self.for_selection, harmonizer))
+        return self.prepare(harmonizer, imputer).selecting
+
+    def prepare(self, harmonizer: SiteHarmonizer | None = None, imputer: Any = None) -> Prepared:
+        """Harmonize, scale and impute; what fits into memory is kept for the next method."""
+        key = self._key_of(harmonizer, imputer)
+        kept = self._kept.prepared
+        if key in kept:
+            return kept[key]
+        n_sides = 1 if self.selecting is None else 2
+        left = KEPT_BYTES - 8 * n_sides * self.samples.y.size * self.samples.channel_of.size
+        if self.is_large:
+            kept.clear()
+        while kept and left < sum(prepared.nbytes for prepared in kept.values()):
+            kept.popitem()
+        steps, train = Preparation.learn(self.samples, harmonizer, imputer)
+        selecting = train
+        if self.selecting is not None:
+            selecting = Preparation.learn(self.selecting, harmonizer, imputer)[1]
+        prepared = Prepared(selecting, train, steps)
+        for values in (selecting, train):
+            values.setflags(write=False)  # methods share them
+        if key is not None:
+            kept[key] = prepared
+        return prepared
+
+    def scores_of(self, *parts: Any) -> dict[Any, dict[str, float]]:
+        """Scores of all features that methods with the same parts have in common."""
+        key = self._key_of(*parts)
+        return self._kept.scores.setdefault(key, {}) if key is not None else {}
+
+    def _key_of(self, *parts: Any) -> Any:
+        try:
+            return (self.part, fingerprint(parts))
+        except Indescribable:
+            return None
+
+
+@dataclass(frozen=True)
+class MissingMarks:
+    """For each set of columns that are missing together, a column that says so."""
+
+    columns: Codes  # one of each set
+    shares: Floats  # of the training samples that lack it; taken off, so that marks are centred
+
+    @classmethod
+    def learn(cls, X: Floats) -> MissingMarks:
+        """Find the different sets of columns that are missing together in training."""
+        missing = np.isnan(X)
+        first = np.unique(missing, axis=1, return_index=True)[1]
+        first = np.sort(first[missing[:, first].any(axis=0)])
+        return cls(first, missing[:, first].mean(axis=0))
+
+    def add(self, X: Floats) -> Floats:
+        """Impute 0, the training mean, and add the marks."""
+        return np.hstack([np.nan_to_num(X), np.isnan(X[:, self.columns]) - self.shares])
