@@ -12,7 +12,7 @@ from idfsmec.evaluation import Protocol
 from idfsmec.evaluation.tasks import load_fold
 from idfsmec.metrics import score_decisions
 from idfsmec.prediction import IDFSMECClassifier
-from idfsmec.prediction.pipeline import TableArrays
+from idfsmec.prediction.samples import Samples
 from idfsmec.table import FeatureTable
 
 NAME = "IDFSMECClassifier"
@@ -23,7 +23,7 @@ def score_classifier(
     tables: Mapping[str, FeatureTable], protocol: Protocol, n_jobs: int
 ) -> pd.DataFrame:
     """Scores at its defaults: a row for each table of two classes, rate, seed and fold."""
-    arrays = [TableArrays.of(name, table) for name, table in tables.items()]
+    arrays = [Samples.of(name, table) for name, table in tables.items()]
     rows = Parallel(n_jobs, verbose=1)(  # minutes: says how far it is
         delayed(_score)(table, protocol, rate, seed, fold)
         for table in arrays
@@ -35,14 +35,15 @@ def score_classifier(
 
 
 def _score(
-    table: TableArrays, protocol: Protocol, rate: float, seed: int, fold: int
+    table: Samples, protocol: Protocol, rate: float, seed: int, fold: int
 ) -> dict[str, object]:
-    data = load_fold(table, protocol, protocol.patterns[0], rate, seed, fold)
-    model, prepared = IDFSMECClassifier(channels=table.channel_of), data.prepare()
-    model.fit(prepared.train, data.y_train, groups=data.groups_train)
-    of_second = model.decision_function(prepared.test)
+    fold_samples = load_fold(table, protocol, protocol.patterns[0], rate, seed, fold)
+    training, held_out = fold_samples.training, fold_samples.held_out
+    model, prepared = IDFSMECClassifier(channels=table.channel_of), training.prepare()
+    model.fit(prepared.train, training.samples.y, groups=training.samples.groups)
+    of_second = model.decision_function(prepared.steps.apply(held_out))
     decisions = np.column_stack([-of_second, of_second])
     return {
         "method": NAME, "table": table.name, "rate": rate, "seed": seed, "fold": fold,
-        **score_decisions(decisions, data.y_test, data.subjects_test, METRICS),
+        **score_decisions(decisions, held_out.y, held_out.subjects, METRICS),
     }  # fmt: skip

@@ -25,7 +25,7 @@ from idfsmec.evaluation.run import table_arrays
 from idfsmec.evaluation.tasks import plan_folds, run_task
 from idfsmec.paper import PAPER_GAMMAS, PAPER_LAMS, sensitivity
 from idfsmec.prediction.methods import METHODS, Method, find_methods, settings_grid
-from idfsmec.prediction.pipeline import TableArrays
+from idfsmec.prediction.samples import Samples
 from idfsmec.table import FeatureTable
 
 N_FOLDS = len(Protocol().rates) * Protocol().n_splits
@@ -100,7 +100,7 @@ def grid(table: FeatureTable) -> str:
     return f"{seconds:.1f} s a fold: {seconds * 10 / CORES:.0f} s for 10 folds on {CORES} cores"
 
 
-def one_task(table: TableArrays, method: Method, protocol: Protocol) -> tuple[float, float]:
+def one_task(table: Samples, method: Method, protocol: Protocol) -> tuple[float, float]:
     """Processor seconds of the first fold, and seconds of the selection alone in it."""
     task = next(iter(plan_folds(table, [method], protocol)))
     with threadpool_limits(1):  # as in a worker

@@ -303,12 +303,12 @@ def _ratio_of_shares(hits: int, n: int, others: int, m: int) -> tuple[float, flo
     p, q = hits / n, others / m
     (p_low, p_high), (q_low, q_high) = wilson_interval(hits, n), wilson_interval(others, m)
     below = q_high * (2 * q - q_high)
-    low = p * q - np.sqrt((p * q) ** 2 - p_low * (2 * p - p_low) * below)
+    low = p * q - np.sqrt(max((p * q) ** 2 - p_low * (2 * p - p_low) * below, 0.0))
     low = low / below if below else p_low * (2 * p - p_low) / (2 * p * q)
     if not others:
         return float(low), np.inf, np.inf
     above = q_low * (2 * q - q_low)
-    high = (p * q + np.sqrt((p * q) ** 2 - p_high * (2 * p - p_high) * above)) / above
+    high = (p * q + np.sqrt(max((p * q) ** 2 - p_high * (2 * p - p_high) * above, 0.0))) / above
     return float(low), p / q, float(high)
 
 

@@ -90,7 +90,7 @@ def test_noise_has_no_answer(tmp_path):
 
 
 def test_few_participants_decide_nothing(tmp_path):
-    table = cohort(NAMES, effect=0.9, n_subjects=24)
+    table = cohort(NAMES, effect=1.2, n_subjects=24)
     protocol = PROTOCOL | {"n_splits": 4}
     found = electrode_curve(electrodes(table, tmp_path, counts=[1], protocol=protocol, n_jobs=1))
     assert found.smallest is None

@@ -78,7 +78,7 @@ def test_one_classifier_serves_all_methods(tmp_path):
     ridge = accuracy(make_cohort(), tmp_path, classifier="ridge", **how)
     assert ridge.failures.empty
     assert ridge.scores["roc_auc"].to_list() != usual
-    with pytest.raises(InputError, match="no classifier 'magic'; choose from svm, ridge"):
+    with pytest.raises(InputError, match="no classifier 'magic'; choose from svm, logistic"):
         accuracy(make_cohort(), tmp_path, classifier="magic", **how)
 
 

@@ -51,7 +51,7 @@ def check(table, tmp_path, method):
 def test_every_classifier_can_be_kept(name, table, tmp_path):
     model, said = check(table, tmp_path, replace(METHODS["ANOVA F"], classifier=name))
     assert name in model.kind
-    linear = name in ("svm", "ridge", "idfsmec")
+    linear = name in ("svm", "logistic", "ridge", "idfsmec")
     assert bool(said.subjects[0].votes) == linear
     if linear:
         assert next(iter(said.subjects[0].votes)) in ("E1", "E2")

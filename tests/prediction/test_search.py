@@ -152,14 +152,16 @@ def test_groups_stay_on_one_side_of_every_fold(incomplete):
 
 def test_an_integer_cv_respects_groups(incomplete):
     """A feature that names the subject must not help when subjects are kept apart."""
-    rng = np.random.default_rng(0)
     subjects = np.repeat(np.arange(24), 5)
     y = (np.arange(24) % 2)[subjects]
-    X = np.column_stack([rng.normal(size=24)[subjects], rng.normal(size=(120, 3))])
     search = IDFSMECCV(n_features_to_select=[1], lams=[1.0], gammas=[2.0], costs=[1.0], cv=5)
     search.set_params(scoring="balanced_accuracy")
-    apart = search.fit(X, y, groups=subjects).best_score_
-    assert apart < 0.7
+    apart = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = np.column_stack([rng.normal(size=24)[subjects], rng.normal(size=(120, 3))])
+        apart.append(search.fit(X, y, groups=subjects).best_score_)
+    assert np.mean(apart) < 0.65
 
 
 def test_scores_by_subject_take_the_groups(incomplete):

@@ -182,7 +182,7 @@ def add_audit(
         planned = (_plan(arrays[name], *encoded[name], PARTS, **how) for name in named)
         tasks = list(itertools.chain.from_iterable(planned))
         do_tasks(store, AUDIT, tasks, arrays, n_processes, progress, keep=True)
-    results = Results.read(out)
+        results = Results.of(store)
     audits = {name: audit.as_dict() for name, audit in audits_of(results).items()}
     write_json(results.folder / "audit.json", audits)
     return results
@@ -347,9 +347,7 @@ class _Parts:
             n_features_to_select=(N_FEATURES,), random_state=random_state
         )
         default = pipeline.settings[pipeline.default_setting]
-        return pipeline.set_params(
-            settings=(default,), costs=(middle_cost(list(pipeline.costs)),)
-        )
+        return pipeline.set_params(settings=(default,), costs=(middle_cost(list(pipeline.costs)),))
 
     def _decide(
         self,

@@ -66,12 +66,15 @@ def benchmark(
     from idfsmec import evaluation, paper
     from idfsmec._parallel import count_jobs
     from idfsmec.audit import add_audit
+    from idfsmec.evaluation.run import shared_stores
     from idfsmec.report import write_reporting_checklist
 
     out, n_jobs, given = Path(out), count_jobs(jobs), options.paths(tables)
     options.check_folder(out, force, given)
     options.check_numbers(repeats=repeats, resamples=resamples)
     experiments = options.split_names(experiment) or []
+    if not experiments and not resamples:
+        raise InputError(f"--experiment: name at least one of {', '.join(options.EXPERIMENTS)}")
     if unknown := [name for name in experiments if name not in options.EXPERIMENTS]:
         raise InputError(
             f"--experiment {unknown[0]}: choose from {', '.join(options.EXPERIMENTS)}"
@@ -101,19 +104,20 @@ def benchmark(
         "sensitivity": (paper.sensitivity, common),
         "cost": (evaluation.cost, chosen),
     }
-    with stop_cleanly(out), warnings_as_lines(), shown(digest=RunningMeans()) as progress:
-        for name in experiments:
-            if name in runs:  # the audit comes last
-                run, settings = runs[name]
-                run(named, out, protocol=protocol, progress=progress, overwrite=force, **settings)
-    with stop_cleanly(out), shown() as progress:
-        how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "overwrite": force}
-        if resamples:
-            evaluation.resampling(named, out, n_resamples=resamples, **how)
-        if "audit" in experiments:
-            audited = add_audit(named, out, **how)
-            write_reporting_checklist(out / "reporting.md", audited, named, overwrite=True)
-    results = evaluation.Results.read(out)
+    with shared_stores():
+        with stop_cleanly(out), warnings_as_lines(), shown(digest=RunningMeans()) as progress:
+            common_options: dict[str, Any] = {"protocol": protocol, "overwrite": force}
+            for name in experiments:
+                if name in runs:  # the audit comes last
+                    run, settings = runs[name]
+                    results = run(named, out, progress=progress, **common_options, **settings)
+        with stop_cleanly(out), shown() as progress:
+            here: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "overwrite": force}
+            if resamples:
+                results = evaluation.resampling(named, out, n_resamples=resamples, **here)
+            if "audit" in experiments:
+                results = add_audit(named, out, **here)
+                write_reporting_checklist(out / "reporting.md", results, named, overwrite=True)
     print_results(results)
     return results
 

@@ -98,10 +98,7 @@ class Protocol:
         for name, kind in listed.items():
             object.__setattr__(self, name, _listed(name, getattr(self, name), kind))
         for name in ("n_splits", "n_inner_splits"):
-            try:
-                object.__setattr__(self, name, index(getattr(self, name)))
-            except TypeError:
-                raise InputError(f"{name} is {getattr(self, name)!r}; give a number") from None
+            object.__setattr__(self, name, _as_integer(name, getattr(self, name)))
         choices: dict[str, Sequence[Any]] = {
             "folds": get_args(FoldUnit),
             "missing_in": get_args(MissingIn),
@@ -152,6 +149,13 @@ class Protocol:
 def protocol_from(given: Protocol | Mapping[str, Any] | None, usual: Protocol) -> Protocol:
     """Return a protocol, or the default one with the options of a mapping."""
     return given if isinstance(given, Protocol) else usual.with_changes(**(given or {}))
+
+
+def _as_integer(name: str, value: Any) -> int:
+    try:
+        return index(value)
+    except TypeError:
+        raise InputError(f"{name} is {value!r}; give a whole number") from None
 
 
 def _count_or_all(value: Any) -> int | float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -133,7 +133,14 @@ class Results:
 
     @classmethod
     def of(cls, store: Store) -> Results:
-        """Take all that a store holds now."""
+        """Take all that a store holds now; what has not changed since is not parsed again."""
+        if store.parsed is None:
+            store.parsed = cls._parse(store)
+        protocols = store.parsed.protocol["experiments"]
+        return replace(store.parsed, environment=_environment(store, protocols))
+
+    @classmethod
+    def _parse(cls, store: Store) -> Results:
         planned, protocols = store.planned(), store.get_meta("protocols") or {}
         folds = [done for done in planned if done.experiment in protocols]
         scores = _mark_oracle(_scores(folds), protocols)
@@ -149,7 +156,7 @@ class Results:
             scores=scores,
             selections=selections,
             protocol=_protocol(protocols, tables),
-            environment=_environment(store, protocols),
+            environment={},
             tables={name: table.about for name, table in tables.items()},
             ranking=_ranking(ranked, selections),
             convergence={name: d.result.found.get("history", []) for name, d in ranked.items()},

@@ -9,7 +9,8 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -261,7 +262,7 @@ def resampling(
         harmonize = run.get("harmonize") or False
         tasks = plan_rankings(store, ranking, arrays, harmonize, n_resamples, seed, sharing)
         do_tasks(store, RESAMPLING, tasks, arrays, n_processes, progress, keep=True)
-    return Results.read(out)
+        return Results.of(store)
 
 
 def method_or_ours(method: str | Method | None) -> Method:
@@ -304,7 +305,7 @@ def run_experiment(
             # Here, also where a cluster has done the folds: sending the tables again takes longer.
             tasks = plan_rankings(store, ours, arrays, protocol.harmonize)
             do_tasks(store, RANKING, tasks, arrays, n_processes, progress, keep=True)
-    return Results.read(out)
+        return Results.of(store)
 
 
 def plan_rankings(
@@ -333,13 +334,53 @@ def plan_rankings(
     return tasks
 
 
+# Stores that experiments of one block share, by folder, and what closes them.
+_shared: ContextVar[tuple[ExitStack, dict[Path, Store]] | None] = ContextVar(
+    "shared", default=None
+)
+
+
+@contextmanager
+def shared_stores() -> Iterator[None]:
+    """Let all experiments in this block share a folder's store, which is exported in the end."""
+    with ExitStack() as stack:
+        token = _shared.set((stack, {}))
+        try:
+            yield
+        finally:
+            _shared.reset(token)
+
+
+@contextmanager
+def results_store(out: str | Path, overwrite: bool = False) -> Iterator[Store]:
+    """Open a folder's store, or take the shared one; its files are written when it closes."""
+    if (shared := _shared.get()) is None:
+        with _exported(out, overwrite) as store:
+            yield store
+        return
+    stack, stores = shared
+    path = Path(out).resolve()
+    if path not in stores:
+        stores[path] = stack.enter_context(_exported(out, overwrite))
+    yield stores[path]
+
+
+@contextmanager
+def _exported(out: str | Path, overwrite: bool) -> Iterator[Store]:
+    with Store(out, overwrite=overwrite) as store:
+        try:
+            yield store
+        finally:
+            write_files(Results.of(store))
+
+
 @contextmanager
 def opened(
     out: str | Path, experiment: str, tables: Mapping[str, FeatureTable], overwrite: bool
 ) -> Iterator[Store]:
     """Open a store for a run; what is done is exported in the end, also after Ctrl-C."""
     began = datetime.now(UTC)
-    with Store(out, overwrite=overwrite) as store:
+    with results_store(out, overwrite) as store:
         known = store.tables()
         described = [stored_table(name, table, known.get(name)) for name, table in tables.items()]
         store.add_tables(described, overwrite=overwrite)
@@ -356,7 +397,6 @@ def opened(
                 "command": sys.argv,
             }
             store.set_meta("runs", [*(store.get_meta("runs") or []), run])
-            write_files(Results.of(store))
 
 
 def do_tasks(

@@ -95,6 +95,7 @@ class Store(contextlib.AbstractContextManager["Store"]):
                 f"{folder} holds no results: there is no store.sqlite in it; make some with "
                 "`idfsmec benchmark` or idfsmec.evaluation.accuracy"
             )
+        self.parsed: Any = None  # what was read of it, until something changes
         with contextlib.ExitStack() as stack:
             if not read_only:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -191,6 +192,7 @@ class Store(contextlib.AbstractContextManager["Store"]):
         refused, or with ``overwrite`` replaces the old one and its plans.
         """
         known = self.tables()
+        tables = [table for table in tables if table != known.get(table.name)]
         changed = [t.name for t in tables if t.digest != known.get(t.name, t).digest]
         if changed and not overwrite:
             raise InputError(
@@ -199,6 +201,8 @@ class Store(contextlib.AbstractContextManager["Store"]):
                 "replace those results with overwrite=True",
                 argument="overwrite",
             )
+        if not tables:
+            return
         with self._transaction():
             for name in changed:
                 self._db.execute("DELETE FROM plan WHERE table_name = ?", [name])
@@ -216,17 +220,19 @@ class Store(contextlib.AbstractContextManager["Store"]):
 
     def set_plan(self, experiment: str, tasks: Sequence[Task], *, keep: bool = False) -> None:
         """Set the tasks of an experiment; with ``keep``, those of other tables stay planned."""
+        names = {task.table for task in tasks}
+        planned = self._db.execute(
+            "SELECT key, task, table_name, digest FROM plan WHERE experiment = ? "
+            "ORDER BY position",
+            [experiment],
+        ).fetchall()
+        rows = [row for row in planned if keep and row[2] not in names]
+        rows += [
+            (task.key, json.dumps(task.coordinates), task.table, task.digest) for task in tasks
+        ]
+        if rows == planned:
+            return
         with self._transaction():
-            names = {task.table for task in tasks}
-            planned = self._db.execute(
-                "SELECT key, task, table_name, digest FROM plan WHERE experiment = ? "
-                "ORDER BY position",
-                [experiment],
-            )
-            rows = [row for row in planned if keep and row[2] not in names]
-            rows += [
-                (task.key, json.dumps(task.coordinates), task.table, task.digest) for task in tasks
-            ]
             self._db.execute("DELETE FROM plan WHERE experiment = ?", [experiment])
             for position, row in enumerate(rows):
                 self._insert("plan", experiment, position, *row)
@@ -279,16 +285,21 @@ class Store(contextlib.AbstractContextManager["Store"]):
 
     def add_meta(self, name: str, new: dict[str, Any]) -> None:
         """Add to a dictionary that earlier runs have left."""
-        self.set_meta(name, {**(self.get_meta(name) or {}), **new})
+        known = self.get_meta(name) or {}
+        if _pack(together := {**known, **new}) != _pack(known):
+            self.set_meta(name, together)
 
     def set_meta(self, name: str, value: Any) -> None:
         """Keep something that is no task, such as the protocol."""
-        with self._transaction():
+        # When and where a run was changes no result.
+        with self._transaction(changes_results=name not in ("runs", "environment")):
             self._insert("meta", name, _pack(value))
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self, changes_results: bool = True) -> Iterator[None]:
         """All or nothing, also when the process dies in between."""
+        if changes_results:
+            self.parsed = None
         refuse_moved(self.path, self._file, "tasks")
         with naming_disk(self.path):
             self._db.execute("BEGIN IMMEDIATE")

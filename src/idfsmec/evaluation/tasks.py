@@ -36,7 +36,12 @@ from idfsmec.missing import simulate_missing_mask
 from idfsmec.prediction.harmonizer import SiteHarmonizer, reference_class
 from idfsmec.prediction.methods import Method
 from idfsmec.prediction.pipeline import HarmonizedClassifier, TunedPipeline
-from idfsmec.prediction.samples import FoldSamples, Samples, TrainingSamples
+from idfsmec.prediction.samples import (
+    FoldSamples,
+    Samples,
+    TrainingSamples,
+    harmonized_samples,
+)
 from idfsmec.prediction.tuning import Trial, middle_cost
 from idfsmec.progress import collect_warnings
 from idfsmec.selection import StabilitySelector, feature_effects
@@ -251,8 +256,8 @@ def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int)
         seconds, n_columns = time.perf_counter() - began, held_out.channel_of.size
         ranks = np.full(n_columns, n_columns)
         ranks[columns] = np.arange(columns.size) + 1
-        trial = Trial(0, columns.size, math.nan, ())
-        candidates, ranked = [_Candidate(trial, chosen=True)], {(0, columns.size): (ranks, seconds)}
+        candidates = [_Candidate(Trial(0, columns.size, math.nan, ()), chosen=True)]
+        ranked = {(0, columns.size): (ranks, seconds)}
         scored = [score_decisions(decisions, held_out.y, held_out.subjects)]
     else:
         candidates = _candidates(pipeline, training, protocol.tuning)

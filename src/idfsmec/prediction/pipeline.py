@@ -4,7 +4,7 @@ Benchmark, training, audit, leakage checks, electrodes and ``IDFSMECCV`` all fit
 
     samples with NaN where channels are missing
       harmonize   sites are brought to one location and scale, where there is a harmonizer
-      select      a selector that takes NaN sees samples as they are, others scaled and imputed ones
+      select      a selector that takes NaN sees samples as they are, others prepared ones
       scale       by mean and standard deviation of the observed values
       impute      with the imputer; not for a classifier that takes NaN
       classify    the first k features; values count as at most 6 standard deviations
@@ -17,6 +17,7 @@ of the user's own, which replaces all steps but the first.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
@@ -127,23 +128,25 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
         checked, labels = check_samples(self, X, y, ensure_min_samples=2)
         codes, classes = encode_labels(labels)
         subjects = group_names(X, groups)
-        if subjects is None:
+        is_grouped = subjects is not None
+        if not is_grouped:
             warn_without_groups(type(self).__name__, stacklevel=4)
         columns = getattr(self, "feature_names_in_", np.arange(checked.shape[1]).astype(str))
         names, columns_of = channel_columns(
             self.channels, checked.shape[1], getattr(self, "feature_names_in_", None)
         )
-        subjects = np.arange(codes.size) if subjects is None else subjects.astype(str)
+        names_of = (np.arange(codes.size) if subjects is None else subjects).astype(str)
         samples = Samples(
             checked,
             codes,
-            np.unique(subjects, return_inverse=True)[1],
-            subjects,
+            np.unique(names_of, return_inverse=True)[1],
+            names_of,
             channel_codes(columns_of),
             tuple(map(str, names)),
             tuple(map(str, columns)),
             tuple(classes.tolist()),
             _sites_of(X, sites),
+            is_grouped=is_grouped,
         )
         return TrainingSamples(samples)
 
@@ -301,6 +304,8 @@ class TunedPipeline(SamplesClassifier):
 
     Examples
     --------
+    >>> import numpy as np, pandas as pd
+    >>> from idfsmec.prediction import TunedPipeline
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat(["HC", "MDD"], 20)
     >>> X = pd.DataFrame(rng.normal(size=(40, 3)), columns=["F3__a", "F3__b", "Pz__a"])
@@ -325,6 +330,13 @@ class TunedPipeline(SamplesClassifier):
         "clip": [number(0), None],
         "channels": ["array-like", None],
         "class_weight": [StrOptions({"balanced"}), None],
+        "settings": [SequenceOf(Mapping)],
+        "ranks_per_count": ["boolean"],
+        "inner_parameters": [Mapping, None],
+        "inner_samples": [integer(1), None],
+        "random_state": ["random_state"],
+        "label": [str],
+        "progress": [callable, None],
     }
 
     selector: Any = None
@@ -412,7 +424,7 @@ class TunedPipeline(SamplesClassifier):
             X = self.marks_.add(X)
         channels = np.unique(samples.channel_of[self.columns_], return_inverse=True)[1]
         model = self._build_classifier(trial.cost, channels)
-        self.classifier_ = fit_with_groups(model, X, samples.y, samples.subject_names)
+        self.classifier_ = fit_with_groups(model, X, samples.y, samples.groups)
         return self
 
     def _keep(self, trial: Trial) -> None:
@@ -508,22 +520,23 @@ class TunedPipeline(SamplesClassifier):
         samples = training.samples
         if not isinstance(self.cv, Integral):
             cv = check_cv(self.cv, samples.y, classifier=True)
-            folds = list(cv.split(samples.X, samples.y, samples.subject_names))
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="The groups parameter is ignored")
+                folds = list(cv.split(samples.X, samples.y, samples.subject_names))
             return training.inner_folds(id(cv), lambda: folds)
 
         def make_splits() -> list[Fold]:
             if self.folds == "site" and samples.sites is None:
                 raise InputError("folds by site need sites", argument="sites")
-            units = np.arange(samples.y.size) if self.folds == "sample" else samples.subject_names
+            subjects = samples.subjects_by_value()
+            units = np.arange(samples.y.size) if self.folds == "sample" else subjects
             if most_splits(samples.y, units) < 2:
                 raise ValueError(
                     "Inner folds need at least 2 participants (or, without groups, samples) of "
                     "each class, but one class has only 1."
                 )
             unit: Any = self.folds
-            return make_inner_folds(
-                samples.y, samples.subject_names, unit, int(self.cv), 0, samples.sites
-            )
+            return make_inner_folds(samples.y, subjects, unit, int(self.cv), 0, samples.sites)
 
         return training.inner_folds((self.folds, int(self.cv)), make_splits)
 
@@ -543,17 +556,16 @@ class TunedPipeline(SamplesClassifier):
         """Rank the features by the training samples, (n_settings, n_counts, n_features)."""
         every, samples = training.samples.channel_of.size, training.samples
         X = training.values_for(self._takes_missing, self.harmonizer, self._imputer)
-        y, groups = samples.y, samples.subject_names
+        y, groups = samples.y, samples.groups
         if most_samples is not None and most_samples < y.size:
-            X, y, groups = resample(
-                X,
-                y,
-                groups,
+            drawn = resample(
+                np.arange(y.size),
                 n_samples=most_samples,
                 replace=False,
                 random_state=self.random_state,
                 stratify=y,
             )
+            X, y, groups = X[drawn], y[drawn], None if groups is None else groups[drawn]
         # Which features belong to all of them need not be chosen.
         chosen = [k for k in counts if k < every] or [every]
         numbers = [{"n_features_to_select": k} for k in chosen] if self.ranks_per_count else [{}]
@@ -583,7 +595,7 @@ class TunedPipeline(SamplesClassifier):
             samples.y,
             self.settings,
             held_out=[fold.left_out for fold in inner],
-            groups=samples.subject_names,
+            groups=samples.groups,
         )
         return np.repeat(rankings[:, :, None, :], len(counts), axis=2)
 
@@ -604,15 +616,21 @@ class TunedPipeline(SamplesClassifier):
             training.values_for(self._takes_missing, self.harmonizer, self._imputer),
             training.samples,
         )
-        return fit_with_groups(selector, X, samples.y, samples.subject_names)
+        return fit_with_groups(selector, X, samples.y, samples.groups)
 
     def scorer(self, fold: FoldSamples, metrics: Sequence[str] = METRICS) -> SetScorer:
         """Return what scores sets of features, with a C each, on the samples held out."""
-        parts = (self.harmonizer, self._classifier_imputer, self._classifier, self.clip)
-        parts += (self.add_indicator, self.class_weight, self.random_state, tuple(metrics))
-        return SetScorer(
-            fold, self._decide_sets, metrics, self.slope, fold.training.scores_of(*parts)
+        shared = fold.training.scores_of(
+            self.harmonizer,
+            self._classifier_imputer,
+            self._classifier,
+            self.clip,
+            self.add_indicator,
+            self.class_weight,
+            self.random_state,
+            tuple(metrics),
         )
+        return SetScorer(fold, self._decide_sets, metrics, self.slope, shared)
 
     def _decide_sets(self, fold: FoldSamples, sets: Sets) -> list[Floats]:
         """Return decisions on the samples held out with each set of features."""
@@ -639,7 +657,7 @@ class TunedPipeline(SamplesClassifier):
                 every = [(np.arange(seen.shape[1]), C)]
                 results += model.decide_sets(seen, y, unseen, every, n_classes)
                 continue
-            fit_with_groups(model, seen, y, training.subject_names)
+            fit_with_groups(model, seen, y, training.groups)
             results.append(by_class(decision_values(model, unseen), model.classes_, n_classes))
         return results
 
@@ -699,7 +717,8 @@ class TunedPipeline(SamplesClassifier):
         slim.label = self.label or type(self._selector).__name__
         slim.preparation_ = replace(self.preparation_, harmonizer=None)
         for name in ("cv_results_", "best_index_"):
-            vars(slim).pop(name, None)
+            if hasattr(slim, name):
+                delattr(slim, name)
         return slim
 
 
@@ -722,7 +741,27 @@ class HarmonizedClassifier(SamplesClassifier):
     classes_ : ndarray of shape (n_classes,)
     classifier_ : classifier
         Fitted; of a search, the estimator that it chose.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.ensemble import HistGradientBoostingClassifier
+    >>> from idfsmec.prediction import HarmonizedClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> y, sites = np.repeat([0, 1], 30), np.tile(["Lund", "Oslo"], 30)
+    >>> X = rng.normal(size=(60, 3)) + 2 * y[:, None]
+    >>> X[sites == "Oslo"] *= 10
+    >>> model = HarmonizedClassifier(HistGradientBoostingClassifier(), harmonizer=SiteHarmonizer())
+    >>> model = model.fit(X, y, groups=np.arange(60), sites=sites)
+    >>> bool(np.mean(model.predict(X, sites=sites) == y) > 0.9)
+    True
     """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "classifier": [HasMethods(["fit"])],
+        "harmonizer": [SiteHarmonizer, None],
+        "random_state": ["random_state"],
+    }
 
     classifier: Any
     _: KW_ONLY
@@ -740,7 +779,7 @@ class HarmonizedClassifier(SamplesClassifier):
         takes_sites = samples.sites is not None and has_fit_parameter(model, "sites")
         known = {"sites": samples.sites} if takes_sites else {}
         labels = self.classes_[samples.y]
-        model = fit_with_groups(model, X, labels, samples.subject_names, **known)
+        model = fit_with_groups(model, X, labels, samples.groups, **known)
         # A search is replaced by the estimator it chose.
         self.classifier_ = getattr(model, "best_estimator_", model)
         return self
@@ -769,7 +808,7 @@ class HarmonizedClassifier(SamplesClassifier):
         return np.arange(len(names))
 
 
-def fit_with_groups(model: Any, X: Any, y: NDArray, groups: ArrayLike, **extra: Any) -> Any:
+def fit_with_groups(model: Any, X: Any, y: NDArray, groups: ArrayLike | None, **extra: Any) -> Any:
     """Fit an estimator, with the subjects if it takes groups."""
     searches = isinstance(model, (GridSearchCV, RandomizedSearchCV))
     takes = searches or has_fit_parameter(model, "groups")

@@ -17,10 +17,12 @@ from sklearn.base import clone
 
 from idfsmec._fingerprint import Indescribable, fingerprint
 from idfsmec.errors import InputError
-from idfsmec.metrics import Codes, Floats
+from idfsmec.metrics import Codes, Floats, Scores
 from idfsmec.prediction.folds import Fold
 from idfsmec.prediction.harmonizer import UNNAMED_SITE, SiteHarmonizer, reference_class
+from idfsmec.selection.base import ranks
 from idfsmec.solver.scaling import Scaling
+from idfsmec.solver.sums import hash_samples
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import observed_channels
 from idfsmec.table.positions import channel_positions
@@ -54,6 +56,7 @@ class Samples:
     hidden: NDArray[np.bool_] | None = field(default=None, repr=False)
     name: str = ""
     digest: str = ""
+    is_grouped: bool = True  # whether subjects are known; else every sample is one
 
     @classmethod
     def of(
@@ -94,6 +97,18 @@ class Samples:
             X[self.hidden[:, self.channel_of]] = np.nan
         return X
 
+    @property
+    def groups(self) -> NDArray[np.str_] | None:
+        """Names of the subjects for estimators; None where they are not known."""
+        return self.subject_names if self.is_grouped else None
+
+    def subjects_by_value(self) -> Codes:
+        """Number subjects in an order that neither their names nor the samples' order decides."""
+        columns = [np.flatnonzero(self.channel_of == v) for v in range(len(self.channels))]
+        totals = np.zeros(int(self.subjects.max()) + 1, dtype=np.uint64)
+        np.add.at(totals, self.subjects, hash_samples(self.X, columns))
+        return ranks(np.argsort(totals, kind="stable"))[self.subjects]
+
     def with_values(self, X: Floats) -> Samples:
         """Return the same samples with other values."""
         return replace(self, source=X, rows=None, hidden=None)
@@ -131,12 +146,17 @@ class Samples:
         )
         return smaller, columns
 
+    @property
+    def frame(self) -> pd.DataFrame:
+        """Values of the samples with the names of their columns."""
+        return pd.DataFrame(self.X, columns=list(self.columns), copy=False)
+
     def harmonized(self, harmonizer: SiteHarmonizer | None) -> Floats:
         """Values with the effects of sites taken out; without sites all are of one unseen site."""
         if harmonizer is None:
             return self.X
         sites = np.full(self.y.size, UNNAMED_SITE) if self.sites is None else self.sites
-        return np.asarray(harmonizer.transform(self.X, sites=sites))
+        return np.asarray(harmonizer.transform(self.frame, sites=sites))
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,9 +188,7 @@ class Preparation:
         return X if self.imputer is None else np.asarray(self.imputer.transform(X))
 
 
-def learn_harmonizer(
-    samples: Samples, harmonizer: SiteHarmonizer | None
-) -> SiteHarmonizer | None:
+def learn_harmonizer(samples: Samples, harmonizer: SiteHarmonizer | None) -> SiteHarmonizer | None:
     """Return a fitted copy of a harmonizer; None where there is none."""
     if harmonizer is None:
         return None
@@ -178,7 +196,7 @@ def learn_harmonizer(
         raise InputError("to harmonize sites the table needs a column 'site'")
     # Without a reference no labels are given: confounding is a matter of the whole table.
     labels = None if harmonizer.reference is None else np.asarray(samples.classes)[samples.y]
-    return clone(harmonizer).fit(samples.X, labels, sites=samples.sites)
+    return clone(harmonizer).fit(samples.frame, labels, sites=samples.sites)
 
 
 def harmonized_samples(samples: Samples, harmonize: bool | str) -> Samples:
@@ -194,7 +212,11 @@ def with_parameters(estimator: Any, **parameters: Any) -> Any:
     fresh = clone(estimator)
     known = fresh.get_params()
     return fresh.set_params(
-        **{name: value for name, value in parameters.items() if name in known and value is not None}
+        **{
+            name: value
+            for name, value in parameters.items()
+            if name in known and value is not None
+        }
     )
 
 
@@ -224,7 +246,7 @@ class _Kept:
     """What methods on one fold share: prepared samples, and scores of all features."""
 
     prepared: dict[Any, Prepared] = field(default_factory=dict)
-    scores: dict[Any, dict[str, float]] = field(default_factory=dict)
+    scores: dict[Any, dict[float, Scores]] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -247,7 +269,9 @@ class TrainingSamples:
         """Whether the table is so large that only one fold of it is kept prepared."""
         return 4 * self.samples.source.nbytes > KEPT_BYTES
 
-    def inner_folds(self, key: Any, make_splits: Callable[[], Sequence[Fold]]) -> list[FoldSamples]:
+    def inner_folds(
+        self, key: Any, make_splits: Callable[[], Sequence[Fold]]
+    ) -> list[FoldSamples]:
         """Split the samples again; splits of the same key are made once."""
         if key not in self._inner:
             self._inner[key] = [
@@ -296,10 +320,12 @@ class TrainingSamples:
             kept[key] = prepared
         return prepared
 
-    def scores_of(self, *parts: Any) -> dict[Any, dict[str, float]]:
+    def scores_of(self, *parts: Any) -> dict[float, Scores]:
         """Scores of all features that methods with the same parts have in common."""
         key = self._key_of(*parts)
-        return self._kept.scores.setdefault(key, {}) if key is not None else {}
+        if key is None:
+            return {}
+        return self._kept.scores.setdefault(key, {})
 
     def _key_of(self, *parts: Any) -> Any:
         try:

@@ -18,8 +18,10 @@ from idfsmec._validation import (
     StrOptions,
     checks_parameters,
     fraction,
+    group_names,
     integer,
     number,
+    warn_without_groups,
 )
 from idfsmec.metrics import CRITERIA
 from idfsmec.prediction.pipeline import TunedPipeline
@@ -39,6 +41,8 @@ _OF_SELECTOR = (
 class IDFSMECCV(ChannelSelector):
     """:class:`IDFSMEC` with ``lam``, ``gamma`` and the number of features chosen by inner folds.
 
+    This is :class:`~idfsmec.prediction.TunedPipeline` as a selector.
+
     All folds, all ``lams`` and all channels are solved in one batch. A linear SVM on the leading
     features, standardised and imputed by the training part and cut at six deviations, then scores
     them on the held-out part. First the number of features and the cost are chosen together, with
@@ -52,7 +56,7 @@ class IDFSMECCV(ChannelSelector):
         As in :class:`IDFSMEC`.
     lams, gammas : sequence of float
         The grid.
-    n_features_to_select : sequence of int or float, default=(10, 20, ..., 100)
+    n_features_to_select : sequence of int or float, default=(10, 20, ..., 100, 1.0)
         Numbers (or fractions) of features to try; those beyond what there is are left out.
     costs : sequence of float, default=(0.001, 0.01, 0.1, 1.0)
         Costs C of the linear SVM to try.
@@ -60,9 +64,8 @@ class IDFSMECCV(ChannelSelector):
         Inner folds. With an integer and ``groups``, folds are stratified and keep groups
         together; there are fewer where a class has too few samples or groups.
     imputer : transformer, optional
-        Imputer of missing values, such as ``ChannelImputer()``, which ``idfsmec select --tune``
-        and the benchmark use; fitted on the training part of each fold, with ``channels`` set
-        where it has them. By default the training mean.
+        Imputer of missing values, fitted on the training part of each fold; ``channels`` are set
+        where it has them. By default :class:`~idfsmec.ChannelImputer`.
     class_weight : {"balanced", None}, default="balanced"
         Of the linear SVM.
     scoring : str, default="subject_neg_log_loss"
@@ -95,6 +98,7 @@ missingness_, effects_
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X[::3, :10] = np.nan
@@ -152,12 +156,14 @@ missingness_, effects_
             class_weight=self.class_weight,
             progress=self.progress,
         )
-        pipeline.tune_on(X, y, groups)
-        for name in ("cv_results_", "best_index_", "best_params_", "best_cost_", "best_score_"):
-            setattr(self, name, getattr(pipeline, name))
+        if group_names(X, groups) is None:
+            warn_without_groups(type(self).__name__)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".* got no groups")  # said above
-            self.selector_ = selector.set_params(**self.best_params_).fit(X, y, groups)
+            pipeline.tune_on(X, y, groups)
+            self.selector_ = selector.set_params(**pipeline.best_params_).fit(X, y, groups)
+        for name in ("cv_results_", "best_index_", "best_params_", "best_cost_", "best_score_"):
+            setattr(self, name, getattr(pipeline, name))
         for name in _OF_SELECTOR:
             setattr(self, name, getattr(self.selector_, name))
         return self

@@ -80,7 +80,8 @@ class LinearSVM(ClassifierMixin, CheckedEstimator):
         every = np.arange(checked.shape[1])
         of_class = self.class_weight
         if isinstance(of_class, dict):
-            of_class = {code: of_class.get(k, 1.0) for code, k in enumerate(self.classes_.tolist())}
+            labels = self.classes_.tolist()
+            of_class = {code: of_class.get(label, 1.0) for code, label in enumerate(labels)}
         ((self.coef_, self.intercept_, _),) = _solve(checked, codes, [(every, self.C)], of_class)
         return self
 

@@ -53,7 +53,8 @@ class SetScorer:
         """Score the leading features of many rankings, which share work."""
         columns = [np.flatnonzero(ranking <= k) for ranking, k, _ in candidates]
         keys = [
-            (chosen.tobytes(), cost) for chosen, (_, _, cost) in zip(columns, candidates, strict=True)
+            (chosen.tobytes(), cost)
+            for chosen, (_, _, cost) in zip(columns, candidates, strict=True)
         ]
         # A set has the scores of the order in which it came first: others round otherwise.
         new = {key: at for at, key in enumerate(keys) if key not in self._scores}
