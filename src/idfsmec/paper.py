@@ -19,8 +19,7 @@ from idfsmec._parallel import count_jobs
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.evaluation import Protocol, Results, accuracy, cost, resampling
 from idfsmec.evaluation.protocol import protocol_from
-from idfsmec.evaluation.run import Tables, run_experiment
-from idfsmec.evaluation.store import Store
+from idfsmec.evaluation.run import ResultsFolder, Tables, run_experiment
 from idfsmec.features import extract_to_file
 from idfsmec.prediction.methods import (
     METHODS,
@@ -155,7 +154,7 @@ def as_published(methods: Iterable[str | Method] | None = None) -> list[Method]:
 
 def ablation(
     tables: Tables,
-    out: str | Path,
+    out: str | Path | ResultsFolder,
     *,
     imputer: str | Imputer | None = None,
     classifier: str | Classifier | None = None,
@@ -174,7 +173,7 @@ def ablation(
 
 def sensitivity(
     tables: Tables,
-    out: str | Path,
+    out: str | Path | ResultsFolder,
     *,
     lams: Sequence[float] = PAPER_LAMS,
     gammas: Sequence[float] = PAPER_GAMMAS,
@@ -240,20 +239,21 @@ def reproduce(
     out = Path(out)
     table = _load_table(data_set, data, out, n_jobs, progress)
     tables = {data_set: table}
-    with Store(out, overwrite=overwrite) as store:
-        known = store.get_meta("data_set") or data_set
-        if known != data_set:
-            raise InputError(f"{out} holds a reproduction of {known}; choose another folder")
-        store.set_meta("data_set", data_set)
     here: dict[str, Any] = {"progress": progress, "overwrite": overwrite}
     how = {"n_jobs": n_jobs, "dask": dask, "imputer": PAPER_IMPUTER, **here}
-    accuracy(tables, out, methods=as_published(methods), protocol=protocol, **how)
-    ablation(tables, out, protocol=protocol, **how)
-    sensitivity(tables, out, protocol=protocol.with_changes(rates=(0.3,)), **how)
-    results = cost(tables, out, methods=methods, channel_counts=[len(table.channels)], **here)
-    if n_resamples:
-        here |= {"n_resamples": n_resamples, "seed": protocol.seeds[0], "n_jobs": n_jobs}
-        results = resampling(tables, out, **here)
+    with ResultsFolder(out, overwrite) as folder:
+        known = folder.store.get_meta("data_set") or data_set
+        if known != data_set:
+            raise InputError(f"{out} holds a reproduction of {known}; choose another folder")
+        folder.store.set_meta("data_set", data_set)
+        accuracy(tables, folder, methods=as_published(methods), protocol=protocol, **how)
+        ablation(tables, folder, protocol=protocol, **how)
+        sensitivity(tables, folder, protocol=protocol.with_changes(rates=(0.3,)), **how)
+        counts = [len(table.channels)]
+        results = cost(tables, folder, methods=methods, channel_counts=counts, **here)
+        if n_resamples:
+            here |= {"n_resamples": n_resamples, "seed": protocol.seeds[0], "n_jobs": n_jobs}
+            results = resampling(tables, folder, **here)
     write_tables(results)
     return results
 

@@ -21,12 +21,14 @@ from idfsmec.audit.verdict import Audit, audits_of, find_suspects, put_together
 from idfsmec.errors import InputError
 from idfsmec.evaluation.results import AUDIT, Results, write_json
 from idfsmec.evaluation.run import (
+    ResultsFolder,
     Tables,
     compute_tasks,
     do_tasks,
     method_or_ours,
     name_tables,
-    opened,
+    open_store,
+    recorded_run,
     table_arrays,
 )
 from idfsmec.evaluation.store import TaskResult
@@ -137,7 +139,7 @@ def audit(
 
 def add_audit(
     tables: Tables,
-    out: str | Path,
+    out: str | Path | ResultsFolder,
     *,
     also: Sequence[str] = (),
     n_splits: int | None = None,
@@ -173,15 +175,16 @@ def add_audit(
     for table in named.values():  # before anything is written
         _check(table, n_splits or N_SPLITS, folds or "subject")
     encoded = {name: encode_variables(table, also) for name, table in named.items()}
-    with opened(out, AUDIT, named, overwrite) as store:
-        run = (store.get_meta("protocols") or {}).get("accuracy", {})
-        n_splits = n_splits or int(run.get("n_splits", N_SPLITS))
-        folds = folds or ("site" if run.get("folds") == "site" else "subject")
-        how: dict[str, Any] = {"n_splits": n_splits, "folds": folds, "seed": seed}
-        arrays = table_arrays(named)
-        planned = (_plan(arrays[name], *encoded[name], PARTS, **how) for name in named)
-        tasks = list(itertools.chain.from_iterable(planned))
-        do_tasks(store, AUDIT, tasks, arrays, n_processes, progress, keep=True)
+    with open_store(out, overwrite) as store:
+        with recorded_run(store, AUDIT, named, overwrite):
+            run = (store.get_meta("protocols") or {}).get("accuracy", {})
+            n_splits = n_splits or int(run.get("n_splits", N_SPLITS))
+            folds = folds or ("site" if run.get("folds") == "site" else "subject")
+            how: dict[str, Any] = {"n_splits": n_splits, "folds": folds, "seed": seed}
+            arrays = table_arrays(named)
+            planned = (_plan(arrays[name], *encoded[name], PARTS, **how) for name in named)
+            tasks = list(itertools.chain.from_iterable(planned))
+            do_tasks(store, AUDIT, tasks, arrays, n_processes, progress, keep=True)
         results = Results.of(store)
     audits = {name: audit.as_dict() for name, audit in audits_of(results).items()}
     write_json(results.folder / "audit.json", audits)

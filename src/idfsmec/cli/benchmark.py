@@ -66,7 +66,7 @@ def benchmark(
     from idfsmec import evaluation, paper
     from idfsmec._parallel import count_jobs
     from idfsmec.audit import add_audit
-    from idfsmec.evaluation.run import shared_stores
+    from idfsmec.evaluation.run import ResultsFolder
     from idfsmec.report import write_reporting_checklist
 
     out, n_jobs, given = Path(out), count_jobs(jobs), options.paths(tables)
@@ -104,19 +104,19 @@ def benchmark(
         "sensitivity": (paper.sensitivity, common),
         "cost": (evaluation.cost, chosen),
     }
-    with shared_stores():
+    with ResultsFolder(out, force) as folder:
         with stop_cleanly(out), warnings_as_lines(), shown(digest=RunningMeans()) as progress:
             common_options: dict[str, Any] = {"protocol": protocol, "overwrite": force}
             for name in experiments:
                 if name in runs:  # the audit comes last
                     run, settings = runs[name]
-                    results = run(named, out, progress=progress, **common_options, **settings)
+                    results = run(named, folder, progress=progress, **common_options, **settings)
         with stop_cleanly(out), shown() as progress:
             here: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "overwrite": force}
             if resamples:
-                results = evaluation.resampling(named, out, n_resamples=resamples, **here)
+                results = evaluation.resampling(named, folder, n_resamples=resamples, **here)
             if "audit" in experiments:
-                results = add_audit(named, out, **here)
+                results = add_audit(named, folder, **here)
                 write_reporting_checklist(out / "reporting.md", results, named, overwrite=True)
     print_results(results)
     return results

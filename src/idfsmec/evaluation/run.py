@@ -9,11 +9,10 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from contextvars import ContextVar
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -69,7 +68,7 @@ _PACKAGES = ("idfsmec", "numpy", "scipy", "scikit-learn", "pandas", "joblib", "d
 
 def accuracy(
     tables: Tables,
-    out: str | Path,
+    out: str | Path | ResultsFolder,
     *,
     methods: Iterable[str | Method] | None = None,
     imputer: str | Imputer | None = None,
@@ -87,7 +86,7 @@ def accuracy(
     ----------
     tables : FeatureTable or mapping of name to FeatureTable
         What to compare on.
-    out : path
+    out : path or ResultsFolder
         Folder for the results. A folder with results is gone on with: what it holds is not
         computed again, what a change of options touches is.
     methods : iterable of str or Method, optional
@@ -153,7 +152,7 @@ def accuracy(
 
 def imputation(
     tables: Tables,
-    out: str | Path,
+    out: str | Path | ResultsFolder,
     *,
     methods: Iterable[str | Method] | None = None,
     imputers: Iterable[str | Imputer] | None = None,
@@ -175,7 +174,7 @@ def imputation(
 
 def cost(
     tables: Tables,
-    out: str | Path,
+    out: str | Path | ResultsFolder,
     *,
     methods: Iterable[str | Method] | None = None,
     channel_counts: Sequence[int] | None = None,
@@ -209,7 +208,7 @@ def cost(
 
 def resampling(
     tables: Tables,
-    out: str | Path,
+    out: str | Path | ResultsFolder,
     *,
     n_resamples: int = 100,
     seed: int = 0,
@@ -257,11 +256,12 @@ def resampling(
     named, n_processes, ranking = name_tables(tables), count_jobs(n_jobs), method_or_ours(None)
     arrays = table_arrays(named)
     sharing = n_processes if len(arrays) == 1 else 1  # tables are shared out, or halves of one
-    with opened(out, RESAMPLING, named, overwrite) as store:
-        run = (store.get_meta("protocols") or {}).get("accuracy") or {}
-        harmonize = run.get("harmonize") or False
-        tasks = plan_rankings(store, ranking, arrays, harmonize, n_resamples, seed, sharing)
-        do_tasks(store, RESAMPLING, tasks, arrays, n_processes, progress, keep=True)
+    with open_store(out, overwrite) as store:
+        with recorded_run(store, RESAMPLING, named, overwrite):
+            run = (store.get_meta("protocols") or {}).get("accuracy") or {}
+            harmonize = run.get("harmonize") or False
+            tasks = plan_rankings(store, ranking, arrays, harmonize, n_resamples, seed, sharing)
+            do_tasks(store, RESAMPLING, tasks, arrays, n_processes, progress, keep=True)
         return Results.of(store)
 
 
@@ -276,7 +276,7 @@ def method_or_ours(method: str | Method | None) -> Method:
 def run_experiment(
     experiment: str,
     tables: Tables,
-    out: str | Path,
+    out: str | Path | ResultsFolder,
     methods: Sequence[Method],
     protocol: Protocol,
     *,
@@ -296,15 +296,16 @@ def run_experiment(
     check_tables(named, protocol)
     arrays = table_arrays(named, positions="region" in protocol.patterns)
     tasks = [task for table in arrays.values() for task in plan(table, methods, protocol)]
-    with opened(out, experiment, named, overwrite) as store:
-        store.add_meta("protocols", {experiment: {**asdict(protocol), **(also or {})}})
-        _keep_methods(store, methods)
-        do_tasks(store, experiment, tasks, arrays, n_processes, progress, dask)
-        ours = proposed_method(methods)
-        if ours is not None and not ours.is_whole:
-            # Here, also where a cluster has done the folds: sending the tables again takes longer.
-            tasks = plan_rankings(store, ours, arrays, protocol.harmonize)
-            do_tasks(store, RANKING, tasks, arrays, n_processes, progress, keep=True)
+    with open_store(out, overwrite) as store:
+        with recorded_run(store, experiment, named, overwrite):
+            store.add_meta("protocols", {experiment: {**asdict(protocol), **(also or {})}})
+            _keep_methods(store, methods)
+            do_tasks(store, experiment, tasks, arrays, n_processes, progress, dask)
+            ours = proposed_method(methods)
+            if ours is not None and not ours.is_whole:
+                # Here, also where a cluster has done the folds: sending tables takes longer.
+                tasks = plan_rankings(store, ours, arrays, protocol.harmonize)
+                do_tasks(store, RANKING, tasks, arrays, n_processes, progress, keep=True)
         return Results.of(store)
 
 
@@ -334,69 +335,64 @@ def plan_rankings(
     return tasks
 
 
-# Stores that experiments of one block share, by folder, and what closes them.
-_shared: ContextVar[tuple[ExitStack, dict[Path, Store]] | None] = ContextVar(
-    "shared", default=None
-)
+class ResultsFolder(AbstractContextManager["ResultsFolder"]):
+    """A folder of results that several experiments may share.
+
+    Its store is opened when the first of them asks for it, and closed in the end; then its files
+    are written, also after Ctrl-C.
+    """
+
+    def __init__(self, path: str | Path, overwrite: bool = False) -> None:
+        self.path, self.overwrite = path, overwrite
+        self._stack = ExitStack()
+
+    @cached_property
+    def store(self) -> Store:
+        """The open store."""
+        store = self._stack.enter_context(Store(self.path, overwrite=self.overwrite))
+        self._stack.callback(self._write_files)
+        return store
+
+    def _write_files(self) -> None:
+        self.store.check_in_place()
+        write_files(Results.of(self.store))
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
 
 
 @contextmanager
-def shared_stores() -> Iterator[None]:
-    """Let all experiments in this block share a folder's store, which is exported in the end."""
-    with ExitStack() as stack:
-        token = _shared.set((stack, {}))
-        try:
-            yield
-        finally:
-            _shared.reset(token)
-
-
-@contextmanager
-def results_store(out: str | Path, overwrite: bool = False) -> Iterator[Store]:
-    """Open a folder's store, or take the shared one; its files are written when it closes."""
-    if (shared := _shared.get()) is None:
-        with _exported(out, overwrite) as store:
-            yield store
+def open_store(out: str | Path | ResultsFolder, overwrite: bool = False) -> Iterator[Store]:
+    """Open the store of a folder, or take that of a folder that is open already."""
+    if isinstance(out, ResultsFolder):
+        yield out.store
         return
-    stack, stores = shared
-    path = Path(out).resolve()
-    if path not in stores:
-        stores[path] = stack.enter_context(_exported(out, overwrite))
-    yield stores[path]
+    with ResultsFolder(out, overwrite) as folder:
+        yield folder.store
 
 
 @contextmanager
-def _exported(out: str | Path, overwrite: bool) -> Iterator[Store]:
-    with Store(out, overwrite=overwrite) as store:
-        try:
-            yield store
-        finally:
-            write_files(Results.of(store))
-
-
-@contextmanager
-def opened(
-    out: str | Path, experiment: str, tables: Mapping[str, FeatureTable], overwrite: bool
-) -> Iterator[Store]:
-    """Open a store for a run; what is done is exported in the end, also after Ctrl-C."""
+def recorded_run(
+    store: Store, experiment: str, tables: Mapping[str, FeatureTable], overwrite: bool
+) -> Iterator[None]:
+    """Write down the tables of a run, and when and where it was."""
     began = datetime.now(UTC)
-    with results_store(out, overwrite) as store:
-        known = store.tables()
-        described = [stored_table(name, table, known.get(name)) for name, table in tables.items()]
-        store.add_tables(described, overwrite=overwrite)
-        store.set_meta("environment", _environment())
-        verdicts = {name: table.info.get("audit_verdict") or {} for name, table in tables.items()}
-        store.add_meta("verdicts", verdicts)
-        try:
-            yield store
-        finally:
-            run = {
-                "experiment": experiment,
-                "began": began.isoformat(),
-                "ended": datetime.now(UTC).isoformat(),
-                "command": sys.argv,
-            }
-            store.set_meta("runs", [*(store.get_meta("runs") or []), run])
+    known = store.tables()
+    described = [stored_table(name, table, known.get(name)) for name, table in tables.items()]
+    store.add_tables(described, overwrite=overwrite)
+    store.set_meta("environment", _environment())
+    verdicts = {name: table.info.get("audit_verdict") or {} for name, table in tables.items()}
+    store.add_meta("verdicts", verdicts)
+    try:
+        yield
+    finally:
+        run = {
+            "experiment": experiment,
+            "began": began.isoformat(),
+            "ended": datetime.now(UTC).isoformat(),
+            "command": sys.argv,
+        }
+        store.set_meta("runs", [*(store.get_meta("runs") or []), run])
 
 
 def do_tasks(

@@ -300,7 +300,7 @@ class Store(contextlib.AbstractContextManager["Store"]):
         """All or nothing, also when the process dies in between."""
         if changes_results:
             self.parsed = None
-        refuse_moved(self.path, self._file, "tasks")
+        self.check_in_place()
         with naming_disk(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -310,6 +310,10 @@ class Store(contextlib.AbstractContextManager["Store"]):
                 if self._db.in_transaction:  # on a full disk SQLite may have ended it already
                     self._db.execute("ROLLBACK")
                 raise
+
+    def check_in_place(self) -> None:
+        """Refuse to go on where the file was deleted or moved since it was opened."""
+        refuse_moved(self.path, self._file, "tasks")
 
     def close(self) -> None:
         """Close the file and let others write."""

@@ -22,7 +22,7 @@ from idfsmec._validation import derive_seed
 from idfsmec.errors import InputError
 from idfsmec.evaluation.protocol import Protocol, protocol_from, split_table
 from idfsmec.evaluation.results import Results, of_method
-from idfsmec.evaluation.run import Tables, method_or_ours, run_experiment
+from idfsmec.evaluation.run import ResultsFolder, Tables, method_or_ours, run_experiment
 from idfsmec.evaluation.store import TaskResult
 from idfsmec.evaluation.tasks import (
     Task,
@@ -66,7 +66,7 @@ _DRAWS = 2  # random sets of each size in each fold
 
 def electrodes(
     tables: Tables,
-    out: str | Path,
+    out: str | Path | ResultsFolder,
     *,
     counts: Sequence[int] | None = None,
     margin: float = MARGIN,
@@ -347,7 +347,7 @@ def _signed(difference: float) -> str:
 
 def participants(
     tables: Tables,
-    out: str | Path,
+    out: str | Path | ResultsFolder,
     *,
     sizes: Sequence[int] | None = None,
     method: str | Method | None = None,
