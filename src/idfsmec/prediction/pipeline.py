@@ -29,8 +29,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, check_cv
-from sklearn.utils import Tags, get_tags, resample
+from sklearn.utils import Tags, check_array, get_tags, resample
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
@@ -94,6 +95,7 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
         y: ArrayLike,
         groups: ArrayLike | None = None,
         sites: ArrayLike | None = None,
+        covariates: ArrayLike | None = None,
     ) -> Self:
         """Fit to samples.
 
@@ -109,12 +111,15 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
         sites : array-like of shape (n_samples,), optional
             Where samples were recorded, for folds by site and to harmonize. By default the level
             "site" of the index of X.
+        covariates : array-like of shape (n_samples, n_covariates), optional
+            Numbers such as age, for steps that use them: the harmonizer keeps their effect. New
+            samples then need them too.
 
         Returns
         -------
         self : object
         """
-        return self.fit_samples(self.check_training(X, y, groups, sites))
+        return self.fit_samples(self.check_training(X, y, groups, sites, covariates))
 
     def check_training(
         self,
@@ -122,6 +127,7 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
         y: ArrayLike,
         groups: ArrayLike | None = None,
         sites: ArrayLike | None = None,
+        covariates: ArrayLike | None = None,
     ) -> TrainingSamples:
         """Check parameters and samples; see :meth:`fit`."""
         self._validate_params()
@@ -146,6 +152,7 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
             tuple(map(str, columns)),
             tuple(classes.tolist()),
             _sites_of(X, sites),
+            _covariates_of(X, covariates),
             is_grouped=is_grouped,
         )
         return TrainingSamples(samples)
@@ -171,7 +178,9 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
         self.channel_names_ = np.asarray(samples.channels)
         self._channel_of = samples.channel_of
 
-    def _samples(self, X: ArrayLike, sites: ArrayLike | None) -> Samples:
+    def _samples(
+        self, X: ArrayLike, sites: ArrayLike | None, covariates: ArrayLike | None = None
+    ) -> Samples:
         """Check new samples."""
         check_is_fitted(self, "classes_")
         checked: Floats = validate_data(
@@ -189,9 +198,12 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
             names,
             tuple(self.classes_.tolist()),
             _sites_of(X, sites),
+            _covariates_of(X, covariates),
         )
 
-    def decision_function(self, X: ArrayLike, sites: ArrayLike | None = None) -> Floats:
+    def decision_function(
+        self, X: ArrayLike, sites: ArrayLike | None = None, covariates: ArrayLike | None = None
+    ) -> Floats:
         """Decision in favour of the second class, or of each, (n_samples[, n_classes]).
 
         Parameters
@@ -200,17 +212,40 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
             NaN where a channel is missing.
         sites : array-like of shape (n_samples,), optional
             As in :meth:`fit`; samples without sites count as those of one new site.
+        covariates : array-like of shape (n_samples, n_covariates), optional
+            As in :meth:`fit`.
         """
-        decisions = self.decide(self._samples(X, sites))
+        decisions = self.decide(self._samples(X, sites, covariates))
         return decisions[:, 1] - decisions[:, 0] if decisions.shape[1] == 2 else decisions
 
-    def predict_proba(self, X: ArrayLike, sites: ArrayLike | None = None) -> Floats:
-        """Probability of each class, (n_samples, n_classes); rough, before any calibration."""
-        return np.asarray(softmax(self.slope * self.decide(self._samples(X, sites)), axis=1))
+    def predict_proba(
+        self, X: ArrayLike, sites: ArrayLike | None = None, covariates: ArrayLike | None = None
+    ) -> Floats:
+        """Probability of each class, (n_samples, n_classes); rough, before any calibration.
 
-    def predict(self, X: ArrayLike, sites: ArrayLike | None = None) -> NDArray:
-        """Most probable class of each sample, (n_samples,)."""
-        return np.asarray(self.classes_[self.decide(self._samples(X, sites)).argmax(axis=1)])
+        Parameters as of :meth:`decision_function`.
+        """
+        decisions = self.decide(self._samples(X, sites, covariates))
+        return np.asarray(softmax(self.slope * decisions, axis=1))
+
+    def predict(
+        self, X: ArrayLike, sites: ArrayLike | None = None, covariates: ArrayLike | None = None
+    ) -> NDArray:
+        """Most probable class of each sample; parameters as of :meth:`decision_function`."""
+        decisions = self.decide(self._samples(X, sites, covariates))
+        return np.asarray(self.classes_[decisions.argmax(axis=1)])
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        sites: ArrayLike | None = None,
+        covariates: ArrayLike | None = None,
+    ) -> float:
+        """Share of samples that are predicted rightly; parameters as of :meth:`predict`."""
+        predicted = self.predict(X, sites, covariates)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
 
 def _sites_of(X: Any, sites: ArrayLike | None) -> NDArray[np.str_] | None:
@@ -223,6 +258,23 @@ def _sites_of(X: Any, sites: ArrayLike | None) -> NDArray[np.str_] | None:
     if names.shape != (len(X),):
         raise InputError(f"sites has shape {names.shape} for {len(X)} samples", argument="sites")
     return names.astype(str)
+
+
+def _covariates_of(X: Any, covariates: ArrayLike | None) -> Floats | None:
+    """Return covariates as numbers, (n_samples, n_covariates)."""
+    if covariates is None:
+        return None
+    columns = np.asarray(covariates)
+    numbers: Floats = check_array(
+        columns[:, None] if columns.ndim == 1 else columns,
+        dtype=np.float64,
+        input_name="covariates",
+    )
+    if len(numbers) != len(X):
+        raise InputError(
+            f"covariates has {len(numbers)} rows for {len(X)} samples", argument="covariates"
+        )
+    return numbers
 
 
 @dataclass(eq=False, repr=False)
@@ -523,7 +575,7 @@ class TunedPipeline(SamplesClassifier):
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message="The groups parameter is ignored")
                 folds = list(cv.split(samples.X, samples.y, samples.subject_names))
-            return training.inner_folds(id(cv), lambda: folds)
+            return training.inner_folds(None, lambda: folds)
 
         def make_splits() -> list[Fold]:
             if self.folds == "site" and samples.sites is None:
@@ -685,14 +737,16 @@ class TunedPipeline(SamplesClassifier):
         return np.asarray(by_class(values, codes, self.classes_.size))
 
     @available_if(lambda self: hasattr(self.classifier_, "coef_"))
-    def channel_votes(self, X: ArrayLike, sites: ArrayLike | None = None) -> Floats:
+    def channel_votes(
+        self, X: ArrayLike, sites: ArrayLike | None = None, covariates: ArrayLike | None = None
+    ) -> Floats:
         """Return the contribution of each channel to the log odds; NaN where missing.
 
         Only where the classifier is linear. What was imputed counts for no channel, unless the
         classifier itself says for which. Of shape (n_samples, n_channels) for two classes, else
         (..., n_classes).
         """
-        samples = self._samples(X, sites)
+        samples = self._samples(X, sites, covariates)
         selected, channels = self._select(samples), self._channel_of[self.columns_]
         if hasattr(self.classifier_, "channel_votes"):
             parts = np.nan_to_num(self.classifier_.channel_votes(selected))
@@ -776,8 +830,11 @@ class HarmonizedClassifier(SamplesClassifier):
         self.harmonizer_ = learn_harmonizer(samples, self.harmonizer)
         X = pd.DataFrame(samples.harmonized(self.harmonizer_), columns=self._columns)
         model = with_parameters(self.classifier, random_state=self.random_state)
-        takes_sites = samples.sites is not None and has_fit_parameter(model, "sites")
-        known = {"sites": samples.sites} if takes_sites else {}
+        known = {
+            name: values
+            for name, values in (("sites", samples.sites), ("covariates", samples.covariates))
+            if values is not None and has_fit_parameter(model, name)
+        }
         labels = self.classes_[samples.y]
         model = fit_with_groups(model, X, labels, samples.groups, **known)
         # A search is replaced by the estimator it chose.

@@ -50,6 +50,7 @@ class Samples:
     columns: tuple[str, ...] = field(repr=False)
     classes: tuple[Any, ...] = field(default=(0, 1), repr=False)
     sites: NDArray[np.str_] | None = field(default=None, repr=False)
+    covariates: Floats | None = field(default=None, repr=False)
     positions: Floats | None = field(default=None, repr=False)
     rows: Codes | None = field(default=None, repr=False)  # of the source; by default all
     # Channels that are taken away, (n_samples, n_channels).
@@ -130,6 +131,7 @@ class Samples:
             subjects=self.subjects[rows],
             subject_names=self.subject_names[rows],
             sites=None if self.sites is None else self.sites[rows],
+            covariates=None if self.covariates is None else self.covariates[rows],
         )
 
     def take_channels(self, kept: Sequence[int]) -> tuple[Samples, Codes]:
@@ -156,7 +158,9 @@ class Samples:
         if harmonizer is None:
             return self.X
         sites = np.full(self.y.size, UNNAMED_SITE) if self.sites is None else self.sites
-        return np.asarray(harmonizer.transform(self.frame, sites=sites))
+        return np.asarray(
+            harmonizer.transform(self.frame, sites=sites, covariates=self.covariates)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +200,9 @@ def learn_harmonizer(samples: Samples, harmonizer: SiteHarmonizer | None) -> Sit
         raise InputError("to harmonize sites the table needs a column 'site'")
     # Without a reference no labels are given: confounding is a matter of the whole table.
     labels = None if harmonizer.reference is None else np.asarray(samples.classes)[samples.y]
-    return clone(harmonizer).fit(samples.frame, labels, sites=samples.sites)
+    return clone(harmonizer).fit(
+        samples.frame, labels, sites=samples.sites, covariates=samples.covariates
+    )
 
 
 def harmonized_samples(samples: Samples, harmonize: bool | str) -> Samples:
@@ -272,22 +278,25 @@ class TrainingSamples:
     def inner_folds(
         self, key: Any, make_splits: Callable[[], Sequence[Fold]]
     ) -> list[FoldSamples]:
-        """Split the samples again; splits of the same key are made once."""
-        if key not in self._inner:
-            self._inner[key] = [
-                FoldSamples(
-                    TrainingSamples(
-                        self.samples.take(train),
-                        None if self.selecting is None else self.selecting.take(train),
-                        (*self.part, key, number),
-                        self._kept,
-                    ),
-                    self.samples.take(test),
-                    np.setdiff1d(np.arange(self.samples.y.size), train),
-                )
-                for number, (train, test) in enumerate(make_splits())
-            ]
-        return self._inner[key]
+        """Split the samples again; splits of the same key are made once, those of None anew."""
+        if key is not None and key in self._inner:
+            return self._inner[key]
+        folds = [
+            FoldSamples(
+                TrainingSamples(
+                    self.samples.take(train),
+                    None if self.selecting is None else self.selecting.take(train),
+                    (*self.part, key, number),
+                    _Kept() if key is None else self._kept,
+                ),
+                self.samples.take(test),
+                np.setdiff1d(np.arange(self.samples.y.size), train),
+            )
+            for number, (train, test) in enumerate(make_splits())
+        ]
+        if key is not None:
+            self._inner[key] = folds
+        return folds
 
     def values_for(
         self, takes_missing: bool, harmonizer: SiteHarmonizer | None, imputer: Any
