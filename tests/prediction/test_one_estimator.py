@@ -79,10 +79,7 @@ def test_splitters_of_the_user_are_not_taken_for_one_another():
     """Two splitters may have the same address, one after the other."""
     table = make_cohort(24, 2, 3, 3)
     training = TunedPipeline().check_training(table.X, table.y)
-    splits = [
-        TunedPipeline(cv=StratifiedGroupKFold(k))._inner_folds(training)
-        for k in (2, 3, 4)
-    ]
+    splits = [TunedPipeline(cv=StratifiedGroupKFold(k))._inner_folds(training) for k in (2, 3, 4)]
     assert [len(folds) for folds in splits] == [2, 3, 4]
 
 

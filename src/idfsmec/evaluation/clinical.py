@@ -114,9 +114,9 @@ def clinical_scores(
     >>> y = np.repeat(["HC", "MDD"], 40)
     >>> X = pd.DataFrame({"F3__a": np.arange(80) % 7, "O1__a": np.arange(80.0)})
     >>> table = FeatureTable(X, pd.Series(y), pd.Series(np.arange(80) // 4))
-    >>> how = {"rates": [0.0], "n_splits": 4, "ks": [2]}
+    >>> protocol = {"rates": [0.0], "n_splits": 4, "ks": [2]}
     >>> with tempfile.TemporaryDirectory() as out:
-    ...     results = accuracy(table, out, methods=["ANOVA F"], protocol=how, n_jobs=1)
+    ...     results = accuracy(table, out, methods=["ANOVA F"], protocol=protocol, n_jobs=1)
     >>> clinical_scores(results)["scores"]["specificity"]["mean"]
     1.0
     """
@@ -130,13 +130,13 @@ def clinical_scores(
     subjects = rows.groupby("subject")[["true", "probability"]].mean()
     if subjects["true"].nunique() < 2:
         return None
-    about, true = results.tables[table], subjects["true"].to_numpy().astype(np.intp)
+    described, true = results.tables[table], subjects["true"].to_numpy().astype(np.intp)
     left = np.column_stack([1 - subjects["probability"], subjects["probability"]])
     prior = [0.5, 0.5]  # classes count alike in the benchmark
-    kept = {"true": true, "prior": prior, "shares": [1.0], "left": [left]}
-    groups = {by: [of[i] for i in subjects.index] for by, of in about["groups"].items()}
-    probability = Calibration(kept).leave_one_out()[:, 1]
-    prevalence, classes = results.protocol.get("prevalence"), list(about["labels"])
+    held_out = {"true": true, "prior": prior, "shares": [1.0], "left": [left]}
+    groups = {by: [of[i] for i in subjects.index] for by, of in described["groups"].items()}
+    probability = Calibration(held_out).leave_one_out()[:, 1]
+    prevalence, classes = results.protocol.get("prevalence"), list(described["labels"])
     return {
         "method": method,
         "rate": float(rows["rate"].iloc[0]),
@@ -150,14 +150,14 @@ def clinical_frame(results: Results) -> pd.DataFrame:
     """Return the same of all tables in long form, a row per score and group, for a file."""
     rows: list[dict[str, Any]] = []
     for name in results.tables:
-        if (found := clinical_scores(results, name)) is None:
+        if (scored := clinical_scores(results, name)) is None:
             continue
-        kept = {key: found[key] for key in ("method", "rate", "class", "prevalence")}
-        for group in ({"by": "all", "group": "", **found}, *found["groups"]):
+        same = {key: scored[key] for key in ("method", "rate", "class", "prevalence")}
+        for group in ({"by": "all", "group": "", **scored}, *scored["groups"]):
             n_other, n_class = group["n_subjects"]
-            about = {"table": name, **kept, "by": group["by"], "group": group["group"]}
-            about |= {"n_other": n_other, "n_class": n_class}
+            where = {"table": name, **same, "by": group["by"], "group": group["group"]}
+            where |= {"n_other": n_other, "n_class": n_class}
             scores = [{"score": score, **ci} for score, ci in group["scores"].items()]
             curve = [{"score": "net benefit", **at} for at in group.get("decision_curve", [])]
-            rows += [about | row for row in (*scores, *curve)]
+            rows += [where | row for row in (*scores, *curve)]
     return pd.DataFrame(rows).rename(columns={"mean": "value", "all": "acting_on_all"})

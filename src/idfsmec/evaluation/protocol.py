@@ -142,13 +142,13 @@ class Protocol:
                 f"there is no option {', '.join(sorted(unknown))}; "
                 f"choose from {', '.join(sorted(known))}"
             )
-        kept = {key: v for key, v in changes.items() if v is not None or key == "clip"}
-        return replace(self, **kept)
+        changed = {key: v for key, v in changes.items() if v is not None or key == "clip"}
+        return replace(self, **changed)
 
 
-def protocol_from(given: Protocol | Mapping[str, Any] | None, usual: Protocol) -> Protocol:
+def protocol_from(options: Protocol | Mapping[str, Any] | None, usual: Protocol) -> Protocol:
     """Return a protocol, or the default one with the options of a mapping."""
-    return given if isinstance(given, Protocol) else usual.with_changes(**(given or {}))
+    return options if isinstance(options, Protocol) else usual.with_changes(**(options or {}))
 
 
 def _as_integer(name: str, value: Any) -> int:

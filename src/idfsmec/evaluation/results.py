@@ -137,7 +137,8 @@ class Results:
         if store.parsed is None:
             store.parsed = cls._parse(store)
         protocols = store.parsed.protocol["experiments"]
-        return replace(store.parsed, environment=_environment(store, protocols))
+        parsed: Results = store.parsed
+        return replace(parsed, environment=_environment(store, protocols))
 
     @classmethod
     def _parse(cls, store: Store) -> Results:
@@ -277,8 +278,8 @@ def _ranking(ranked: dict[str, Planned], selections: pd.DataFrame) -> pd.DataFra
         columns, method = list(done.table.columns), done.task["method"]
         channels, features = zip(*map(split_column, columns), strict=True)
         folds = of_method(selections, name, method).dropna(subset="k")
-        kept = [ranking[:k] for k, ranking in zip(folds["k"], folds["ranking"], strict=True)]
-        counts = pd.Series(list(chain.from_iterable(kept)), dtype=object).value_counts()
+        leading = [ranking[:k] for k, ranking in zip(folds["k"], folds["ranking"], strict=True)]
+        counts = pd.Series(list(chain.from_iterable(leading)), dtype=object).value_counts()
         share = counts.reindex(columns, fill_value=0).to_numpy() / (len(folds) or np.nan)
         frame = pd.DataFrame(ranking).assign(
             table=name, channel=channels, feature=features, fold_frequency=share, method=method

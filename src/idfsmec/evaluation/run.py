@@ -158,7 +158,7 @@ def imputation(
     imputers: Iterable[str | Imputer] | None = None,
     classifier: str | Classifier | None = None,
     protocol: Protocol | Mapping[str, Any] | None = None,
-    **how: Any,
+    **options: Any,
 ) -> Results:
     """Compare imputers: a few methods with every imputer, at 0 to 70 % missing channels.
 
@@ -169,7 +169,7 @@ def imputation(
     wanted = [IMPUTERS.find(imputer) for imputer in (IMPUTERS if imputers is None else imputers)]
     compared = with_parts(find_methods(methods or IMPUTED_METHODS), None, classifier)
     pairs = [replace(method, imputer=imputer) for method in compared for imputer in wanted]
-    return run_experiment("imputation", tables, out, pairs, planned, **how)
+    return run_experiment("imputation", tables, out, pairs, planned, **options)
 
 
 def cost(
@@ -324,13 +324,19 @@ def plan_rankings(
     _keep_methods(store, [method])
     tasks = []
     for name, table in arrays.items():
-        how: dict[str, Any] = {"seed": seed, "harmonize": harmonize, "n_resamples": n_resamples}
-        how["setting"] = picked_setting(scores, name, method.name)
-        work = partial(compute_whole, method=resolved, n_jobs=n_jobs, **how)
+        coordinates: dict[str, Any] = {
+            "seed": seed,
+            "harmonize": harmonize,
+            "n_resamples": n_resamples,
+        }
+        coordinates["setting"] = picked_setting(scores, name, method.name)
+        work = partial(compute_whole, method=resolved, n_jobs=n_jobs, **coordinates)
         where = {"seed": seed} if n_resamples else {}
         # Neither the settings that were not picked nor the classifier count.
         tasks.append(
-            make_task(table, resolved, work, where, kind="whole", described=described, **how)
+            make_task(
+                table, resolved, work, where, kind="whole", described=described, **coordinates
+            )
         )
     return tasks
 
@@ -410,8 +416,7 @@ def do_tasks(
     store.set_plan(experiment, tasks, keep=keep)
     done = store.done_keys()
     todo = {task.key: task for task in tasks if task.key not in done}
-    how = n_jobs, progress, dask
-    for task, result in compute_tasks(experiment, todo.values(), arrays, *how):
+    for task, result in compute_tasks(experiment, todo.values(), arrays, n_jobs, progress, dask):
         store.add(task, result)
 
 
@@ -518,12 +523,12 @@ def table_digest(table: FeatureTable) -> str:
     for part in parts:
         digest.update(pd.util.hash_pandas_object(part, index=False).to_numpy().tobytes())
     recordings = [each for each in table.info.get("recordings") or () if isinstance(each, Mapping)]
-    about = {
+    described = {
         "columns": [*map(str, table.X.columns), *columns],
         "montage": str(table.info.get("montage", "")),
         "facts": [each["facts"] for each in recordings if each.get("facts")],
     }
-    digest.update(json.dumps(about, sort_keys=True).encode())
+    digest.update(json.dumps(described, sort_keys=True).encode())
     return digest.hexdigest()
 
 
@@ -547,10 +552,10 @@ def stored_table(name: str, table: FeatureTable, known: StoredTable | None) -> S
     digest = table_digest(table)
     if known is not None and known.digest == digest and "groups" in known.about:
         return known
-    given = table.y.to_numpy(), table.subjects.to_numpy()
-    chance: dict[str, Any] = {key: asdict(band) for key, band in chance_bands(*given).items()}
+    labels = table.y.to_numpy(), table.subjects.to_numpy()
+    chance: dict[str, Any] = {key: asdict(band) for key, band in chance_bands(*labels).items()}
     if table.sites is not None and len(table.sites.unique()) > 1:
-        bands = chance_bands(*given, folds=np.asarray(table.sites).astype(str))
+        bands = chance_bands(*labels, folds=np.asarray(table.sites).astype(str))
         chance["by_site"] = {key: asdict(band) for key, band in bands.items()}
     columns = tuple(map(str, table.X.columns))
     return StoredTable(name, digest, columns, describe_table(table), chance)

@@ -98,8 +98,8 @@ def chance_band(
     >>> round(band.chance, 3), round(band.low, 3), round(band.high, 3)
     (0.547, 0.415, 0.679)
     """
-    given = class_counts.values() if isinstance(class_counts, Mapping) else class_counts
-    counts = [int(count) for count in given]
+    numbers = class_counts.values() if isinstance(class_counts, Mapping) else class_counts
+    counts = [int(count) for count in numbers]
     if not counts or min(counts) < 1:
         raise ValueError(f"Every class needs at least one test sample, got counts {counts}.")
     return _band([{k: np.ones(n, dtype=int) for k, n in enumerate(counts)}], metric, level)

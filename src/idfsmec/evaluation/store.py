@@ -212,10 +212,10 @@ class Store(contextlib.AbstractContextManager["Store"]):
 
     def tables(self) -> dict[str, StoredTable]:
         """All tables by name."""
-        found = self._db.execute("SELECT name, digest, columns, about, chance FROM tables")
+        rows = self._db.execute("SELECT name, digest, columns, about, chance FROM tables")
         return {
             name: StoredTable(name, digest, tuple(json.loads(columns)), *map(json.loads, rest))
-            for name, digest, columns, *rest in found
+            for name, digest, columns, *rest in rows
         }
 
     def set_plan(self, experiment: str, tasks: Sequence[Task], *, keep: bool = False) -> None:
@@ -257,31 +257,31 @@ class Store(contextlib.AbstractContextManager["Store"]):
     def planned(self) -> list[Planned]:
         """Return all tasks that are planned and done, in the order of their plans."""
         tables = self.tables()
-        found = self._db.execute(
+        rows = self._db.execute(
             "SELECT plan.experiment, plan.task, plan.table_name, rows, seconds, rankings, notes, "
             "found FROM plan JOIN done USING (key) JOIN tables ON tables.name = plan.table_name "
             "AND tables.digest = plan.digest ORDER BY experiment, position"
         )
         return [
             Planned(name, json.loads(task), tables[table], TaskResult(*map(json.loads, parts)))
-            for name, task, table, *parts in found
+            for name, task, table, *parts in rows
         ]
 
     def failures(self) -> list[dict[str, Any]]:
         """Give the planned tasks whose last attempt failed, with the text of the traceback."""
-        found = self._db.execute(
+        rows = self._db.execute(
             "SELECT experiment, plan.task, error, attempts FROM plan JOIN failed USING (key) "
             "ORDER BY experiment, position"
         )
         return [
             {"experiment": name, **json.loads(task), "attempts": attempts, "traceback": error}
-            for name, task, error, attempts in found
+            for name, task, error, attempts in rows
         ]
 
     def get_meta(self, name: str) -> Any:
         """Read what :meth:`set_meta` has kept, or None."""
-        found = self._db.execute("SELECT value FROM meta WHERE name = ?", [name]).fetchone()
-        return None if found is None else json.loads(found[0])
+        row = self._db.execute("SELECT value FROM meta WHERE name = ?", [name]).fetchone()
+        return None if row is None else json.loads(row[0])
 
     def add_meta(self, name: str, new: dict[str, Any]) -> None:
         """Add to a dictionary that earlier runs have left."""

@@ -73,7 +73,7 @@ def electrodes(
     imputer: str | Imputer | None = None,
     classifier: str | Classifier | None = None,
     protocol: Protocol | Mapping[str, Any] | None = None,
-    **how: Any,
+    **options: Any,
 ) -> Results:
     """Measure how few electrodes are as good as all of them.
 
@@ -87,15 +87,15 @@ def electrodes(
         always compared.
     margin : float, default=0.03
         AUC that fewer electrodes may lose and still be called not inferior.
-    tables, out, imputer, classifier, protocol, **how
+    tables, out, imputer, classifier, protocol, **options
         As in :func:`accuracy`.
 
     Returns
     -------
     Results
         The rows of ``scores`` with the experiment ``electrodes`` have the number of electrodes in
-        ``n_channels``, and in ``method`` how they were chosen: IDFS-MEC, random, or the name of a
-        headset. :func:`electrode_curve` summarises them.
+        ``n_channels``, and in ``method`` how they were chosen: IDFS-MEC, random, or the
+        name of a headset. :func:`electrode_curve` summarises them.
 
     Examples
     --------
@@ -117,8 +117,8 @@ def electrodes(
     methods = with_parts([METHODS.find("all features")], imputer, classifier)
     methods.append(method_or_ours(None))
     planned = _as_recorded(protocol)
-    how |= {"plan": partial(_plan_electrodes, counts=counts), "also": {"margin": margin}}
-    return run_experiment(ELECTRODES, tables, out, methods, planned, **how)
+    options |= {"plan": partial(_plan_electrodes, counts=counts), "also": {"margin": margin}}
+    return run_experiment(ELECTRODES, tables, out, methods, planned, **options)
 
 
 def _as_recorded(protocol: Protocol | Mapping[str, Any] | None) -> Protocol:
@@ -160,20 +160,20 @@ def _plan(
     """Plan a method on each fold in each variant, which has a name and what it computes with."""
     resolved, folds = method.resolve(), range(len(split_table(table, protocol)))
     whole = describe_method(method)
-    about = {"imputer": method.imputing.name, "n_channels": len(table.channels)}
+    columns = {"imputer": method.imputing.name, "n_channels": len(table.channels)}
     for seed, fold, (name, variant) in itertools.product(protocol.seeds, folds, variants):
-        named, how = replace(resolved, name=name), {"seed": seed, "fold": fold, **variant}
+        named, where = replace(resolved, name=name), {"seed": seed, "fold": fold, **variant}
         described = whole and whole | ({} if name == method.name else {"choice": name})
         yield make_task(
             table,
             named,
-            partial(compute, method=named, protocol=protocol, **how),
-            {"pattern": "random", "rate": 0.0, "seed": seed, "fold": fold, **about},
+            partial(compute, method=named, protocol=protocol, **where),
+            {"pattern": "random", "rate": 0.0, "seed": seed, "fold": fold, **columns},
             protocol.metric,
             kind=compute.__name__,
             protocol=protocol.per_task(),
             described=described,
-            **how,
+            **where,
         )
 
 
@@ -279,18 +279,18 @@ def electrode_curve(results: Results, table: str | None = None) -> ElectrodeCurv
     columns = ["choice", "n_electrodes", "mean", "low", "high", "loss", "loss_low", "loss_high"]
     curve = pd.DataFrame(records, columns=columns)
     curve = curve.sort_values("n_electrodes", kind="stable", ignore_index=True)
-    own = curve[curve["choice"] == ours].set_index("n_electrodes")
+    ranked = curve[curve["choice"] == ours].set_index("n_electrodes")
     margin = float(results.protocol["experiments"][ELECTRODES].get("margin", MARGIN))
-    fewer = own.loc[own.index < every, "loss_high"].sort_index(ascending=False)
+    fewer = ranked.loc[ranked.index < every, "loss_high"].sort_index(ascending=False)
     passed = fewer.index[(fewer <= margin).cummin()]
     smallest = int(passed[-1]) if passed.size else None
     picks = of_method(results.selections, rows["table"].iloc[0], ours, ELECTRODES)
     # Share of folds in which an electrode is among the first ones.
     orders = [dict.fromkeys(split_column(column)[0] for column in r) for r in picks["ranking"]]
     places = pd.DataFrame([{name: i for i, name in enumerate(order)} for order in orders])
-    shares = pd.DataFrame({number: (places < number).mean() for number in own.index})
-    chosen = shares.sort_index().sort_values(list(own.index), ascending=False, kind="stable")
-    return ElectrodeCurve(curve, chosen, margin, smallest, _answer(own, margin, smallest))
+    shares = pd.DataFrame({number: (places < number).mean() for number in ranked.index})
+    chosen = shares.sort_index().sort_values(list(ranked.index), ascending=False, kind="stable")
+    return ElectrodeCurve(curve, chosen, margin, smallest, _answer(ranked, margin, smallest))
 
 
 def _rows_of(results: Results, experiment: str, table: str | None) -> pd.DataFrame:
@@ -306,9 +306,9 @@ def _rows_of(results: Results, experiment: str, table: str | None) -> pd.DataFra
     return rows
 
 
-def _answer(own: pd.DataFrame, margin: float, smallest: int | None) -> str:
+def _answer(ranked: pd.DataFrame, margin: float, smallest: int | None) -> str:
     """Return the smallest number that is not inferior, or why there is none, as a sentence."""
-    rows: dict[Any, Any] = own.to_dict("index")
+    rows: dict[Any, Any] = ranked.to_dict("index")
     *fewer, every = rows
     auc = _describe(rows[every])
     if not rows[every]["low"] > 0.5:
@@ -354,7 +354,7 @@ def participants(
     imputer: str | Imputer | None = None,
     classifier: str | Classifier | None = None,
     protocol: Protocol | Mapping[str, Any] | None = None,
-    **how: Any,
+    **options: Any,
 ) -> Results:
     """Measure how the AUC depends on the number of training subjects.
 
@@ -369,7 +369,7 @@ def participants(
         of the smallest fold are always compared.
     method : str or Method, optional
         By default IDFS-MEC.
-    tables, out, imputer, classifier, protocol, **how
+    tables, out, imputer, classifier, protocol, **options
         As in :func:`accuracy`.
 
     Returns
@@ -394,8 +394,8 @@ def participants(
     [16, 32]
     """
     methods = with_parts([method_or_ours(method)], imputer, classifier)
-    how["plan"] = partial(_plan_participants, sizes=sizes)
-    return run_experiment(PARTICIPANTS, tables, out, methods, _as_recorded(protocol), **how)
+    options["plan"] = partial(_plan_participants, sizes=sizes)
+    return run_experiment(PARTICIPANTS, tables, out, methods, _as_recorded(protocol), **options)
 
 
 def _plan_participants(

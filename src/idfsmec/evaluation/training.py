@@ -118,16 +118,16 @@ def train_model(
         (method,) = find_methods([estimator])
         estimator = method.build() if method.is_whole else method.pipeline(folds=folds)
     table = rows_with_a_channel(table)
-    given = table.y, table.subjects
+    sampled = table.y, table.subjects
     if folds not in ("subject", "site"):
         raise InputError(f"folds is {folds!r}; choose 'subject' or 'site'", argument="folds")
     if folds == "site":  # nothing is drawn, so there is one repetition
-        repeats = [make_folds(*given, folds, sites=table.sites)]
+        repeats = [make_folds(*sampled, folds, sites=table.sites)]
     else:
         if n_splits is None:
-            n_splits = min(5, max(most_splits(*given), 2))
+            n_splits = min(5, max(most_splits(*sampled), 2))
         seeds = [derive_seed("model", seed, repeat) for repeat in range(n_repeats)]
-        repeats = [make_folds(*given, folds, n_splits, number) for number in seeds]
+        repeats = [make_folds(*sampled, folds, n_splits, number) for number in seeds]
     used = _use_electrodes(table, electrodes, harmonize)
     model = fit_model(used, estimator, harmonize=harmonize)
     tasks = [
@@ -136,8 +136,11 @@ def train_model(
         for fold in splits
     ]
     probabilities = np.full((len(repeats), len(SHARES), len(table), len(model.classes)), np.nan)
-    how = {"estimator": estimator, "electrodes": electrodes, "harmonize": harmonize}
-    work, steps = partial(_predict_fold, table=table, **how), Steps("folds", len(tasks), progress)
+    options = {"estimator": estimator, "electrodes": electrodes, "harmonize": harmonize}
+    work, steps = (
+        partial(_predict_fold, table=table, **options),
+        Steps("folds", len(tasks), progress),
+    )
     for position, values in run_tasks(work, tasks, n_jobs=count_jobs(n_jobs)):
         repeat, (_, test), _ = tasks[position]
         probabilities[repeat][:, test] = values
@@ -150,8 +153,8 @@ def train_model(
         **({"harmonize": harmonize} if harmonize else {}),
         **({"electrodes": electrodes} if electrodes else {}),
     }
-    how = {"by_site": folds == "site", "seed": seed, "prevalence": prevalence}
-    performance = _measure(model, table, probabilities, **how) | _use(model, used)
+    options = {"by_site": folds == "site", "seed": seed, "prevalence": prevalence}
+    performance = _measure(model, table, probabilities, **options) | _use(model, used)
     return replace(model, protocol=protocol, performance=performance, audit=dict(audit or {}))
 
 
@@ -266,8 +269,14 @@ def _measure(
         "held_out": {**held_out, "calibrated": calibrated.round(6).tolist()},
     }
     if y.max() == 1:
-        given = model.classes[1], y == 1, calibrated[:, 1], model.prior[1]
-        measured["clinical"] = summarise_clinical(*given, subject_groups(table), prevalence)
+        measured["clinical"] = summarise_clinical(
+            model.classes[1],
+            y == 1,
+            calibrated[:, 1],
+            model.prior[1],
+            subject_groups(table),
+            prevalence,
+        )
     if by_site:
         measured["by_site"] = rows = []
         for site in np.unique(sites):
@@ -285,7 +294,7 @@ def _with_interval(scores: Floats) -> dict[str, float]:
 
 
 def _permuted_aucs(
-    probabilities: Floats, y: Codes, sites: NDArray, rng: np.random.Generator
+    probabilities: Floats, y: Codes, sites: NDArray[Any], rng: np.random.Generator
 ) -> Floats:
     """AUC when subjects exchange their labels, with those of their site: (n_resamples,)."""
     labels = np.tile(y, (_RESAMPLES, 1))
@@ -302,14 +311,14 @@ def _permuted_aucs(
 
 def _calibration(calibrated: Floats, y: Codes, classes: Sequence[Any]) -> dict[str, Any]:
     """Of two classes the probability of the second; of more, that of the predicted one."""
-    label, given, hit = str(classes[1]), calibrated[:, 1], y == 1
+    label, probability, hit = str(classes[1]), calibrated[:, 1], y == 1
     if len(classes) > 2:
-        label, given, hit = "", calibrated.max(axis=1), calibrated.argmax(axis=1) == y
-    n_bins = int(np.clip(given.size // _LEAST_IN_BIN, 1, _MOST_BINS))
+        label, probability, hit = "", calibrated.max(axis=1), calibrated.argmax(axis=1) == y
+    n_bins = int(np.clip(probability.size // _LEAST_IN_BIN, 1, _MOST_BINS))
     bins = []
-    for rows in np.array_split(np.argsort(given, kind="stable"), n_bins):
+    for rows in np.array_split(np.argsort(probability, kind="stable"), n_bins):
         low, high = wilson_interval(int(hit[rows].sum()), rows.size)
-        predicted, observed = float(given[rows].mean()), float(hit[rows].mean())
+        predicted, observed = float(probability[rows].mean()), float(hit[rows].mean())
         limits = {"low": low, "high": high, "n": int(rows.size)}
         bins.append({"predicted": predicted, "observed": observed, **limits})
-    return {"class": label, "bins": bins, "brier": float(np.mean((given - hit) ** 2))}
+    return {"class": label, "bins": bins, "brier": float(np.mean((probability - hit) ** 2))}

@@ -72,7 +72,9 @@ def most_splits(y: ArrayLike, units: ArrayLike) -> int:
     return min((np.unique(units[y == label]).size for label in np.unique(y)), default=0)
 
 
-def _split_sites(labels: NDArray, groups: NDArray, sites: ArrayLike | None) -> list[Fold]:
+def _split_sites(
+    labels: NDArray[Any], groups: NDArray[Any], sites: ArrayLike | None
+) -> list[Fold]:
     """Hold out each site once; refuse sites that cannot be scored, with a remedy."""
     if sites is None:
         raise InputError(
@@ -107,17 +109,17 @@ def _split_sites(labels: NDArray, groups: NDArray, sites: ArrayLike | None) -> l
     return [_hold_out(where, name) for name in names]
 
 
-def _hold_out(where: NDArray, name: object) -> Fold:
+def _hold_out(where: NDArray[Any], name: object) -> Fold:
     return np.flatnonzero(where != name), np.flatnonzero(where == name)
 
 
 def make_inner_folds(
-    y: NDArray,
-    subjects: NDArray,
+    y: NDArray[Any],
+    subjects: NDArray[Any],
     folds: FoldUnit,
     n_splits: int,
     random_state: int,
-    sites: NDArray | None = None,
+    sites: NDArray[Any] | None = None,
 ) -> list[Fold]:
     """Split training samples again, in the same way; fewer folds where subjects are few.
 

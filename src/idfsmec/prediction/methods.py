@@ -63,8 +63,8 @@ class Part:
         """Make a fresh estimator; parameters that it lacks and those that are None are not set."""
         from sklearn.base import clone
 
-        given = self.estimator
-        fresh = clone(given) if hasattr(given, "get_params") else given()
+        estimator = self.estimator
+        fresh = clone(estimator) if hasattr(estimator, "get_params") else estimator()
         params = fresh.get_params()
         used = {k: v for k, v in parameters.items() if k in params and v is not None}
         return fresh.set_params(**used)
@@ -185,8 +185,8 @@ class Method(Part):
             raise InputError(
                 f"family is {self.family!r}; choose from {', '.join(get_args(Family))}"
             )
-        given: Any = self.settings
-        settings = settings_grid(**given) if isinstance(given, Mapping) else map(dict, given)
+        named: Any = self.settings
+        settings = settings_grid(**named) if isinstance(named, Mapping) else map(dict, named)
         object.__setattr__(self, "settings", tuple(settings) or ({},))
         object.__setattr__(self, "label", self.label or self.name)
         if self.costs is not None:
@@ -417,21 +417,21 @@ def find_methods(
     """Look up methods by name; by default all of the families that can run and are not slow."""
     if methods is None:
         every = (method for method in METHODS.values() if method.family in families)
-        found = [method for method in every if method.available and not method.slow]
+        chosen = [method for method in every if method.available and not method.slow]
     else:
-        found = [METHODS.find(method) for method in methods]
-    if not found:
+        chosen = [METHODS.find(method) for method in methods]
+    if not chosen:
         raise InputError("there are no methods to compare; give at least one")
-    names = [method.name for method in found]
+    names = [method.name for method in chosen]
     if twice := {name for name in names if names.count(name) > 1}:
         raise InputError(f"the method {sorted(twice)[0]!r} is given twice; give other names")
-    for method in found:
+    for method in chosen:
         if not method.available:
             raise InputError(
                 f"the method {method.name!r} needs the package {method.needs!r}, which is not "
                 "installed"
             )
-    return found
+    return chosen
 
 
 def proposed_method(methods: Iterable[Method] = ()) -> Method | None:

@@ -262,13 +262,13 @@ def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = Fal
             f"{path}: a model file cannot hold {', '.join(foreign)}: it would not be trusted when "
             "it is read. Use parts of scikit-learn and idfsmec."
         )
-    about = {"format": _FORMAT_VERSION, "idfsmec": __version__, "classes": model.classes}
-    about |= {name: getattr(model, name) for name in _ABOUT_FIELDS}
-    about["checksum"] = _checksum(content, about)
+    description = {"format": _FORMAT_VERSION, "idfsmec": __version__, "classes": model.classes}
+    description |= {name: getattr(model, name) for name in _ABOUT_FIELDS}
+    description["checksum"] = _checksum(content, description)
     with replacing(path) as (beside,):
         beside.write_bytes(content)
         with zipfile.ZipFile(beside, "a", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(_ABOUT, json.dumps(about, indent=1, allow_nan=False))
+            archive.writestr(_ABOUT, json.dumps(description, indent=1, allow_nan=False))
     return path
 
 
@@ -315,7 +315,7 @@ def load_model(path: str | PathLike[str]) -> Model:
         raise InputError(f"{path}: there is no such model file.")
     content = path.read_bytes()
     try:
-        about = _read_about(path, content)
+        description = _read_about(path, content)
         if foreign := _foreign_types(content):
             raise InputError(
                 f"{path}: refused, because it holds {', '.join(foreign)}, which no model of "
@@ -323,10 +323,10 @@ def load_model(path: str | PathLike[str]) -> Model:
             )
         parts = skops_io.loads(content, trusted=list(TRUSTED_TYPES))
         _refuse_nan(parts)
-        _check_description(about)
-        described = {name: about[name] for name in _ABOUT_FIELDS}
-        model = Model(**parts, **described | {"columns": tuple(about["columns"])})
-        if model.classes != about["classes"]:
+        _check_description(description)
+        described = {name: description[name] for name in _ABOUT_FIELDS}
+        model = Model(**parts, **described | {"columns": tuple(description["columns"])})
+        if model.classes != description["classes"]:
             raise ValueError("its classes are not those of its description")
         _try(model)
     except Exception as error:  # whatever a changed description leads to
@@ -346,8 +346,8 @@ def _read_about(path: Path, content: bytes) -> dict[str, Any]:
                 raise InputError(f"{path}: the model file is too large to be one.")
             if len(set(archive.namelist())) < len(archive.namelist()):
                 raise InputError(f"{path}: the model file has two entries of one name.")
-            about = json.loads(archive.read(_ABOUT))
-        made_with, number = str(about["idfsmec"]), about["format"]
+            description = json.loads(archive.read(_ABOUT))
+        made_with, number = str(description["idfsmec"]), description["format"]
     except InputError:
         raise
     except Exception as error:
@@ -359,12 +359,12 @@ def _read_about(path: Path, content: bytes) -> dict[str, Any]:
             f"{path}: the model was made by idfsmec {made_with}, this is {__version__} (model "
             f"format {number} and {_FORMAT_VERSION}). Train it again, or use that version."
         )
-    if about.pop("checksum") != _checksum(content, about):
+    if description.pop("checksum") != _checksum(content, description):
         raise InputError(
             f"{path}: the model file was changed or damaged (its checksum does not match). Copy "
             "it again from its source."
         )
-    return dict(about)
+    return dict(description)
 
 
 def _foreign_types(content: bytes) -> list[str]:
@@ -373,19 +373,19 @@ def _foreign_types(content: bytes) -> list[str]:
     return sorted(set(skops_io.get_untrusted_types(data=content)) - set(TRUSTED_TYPES))
 
 
-def _check_description(about: Mapping[str, Any]) -> None:
+def _check_description(description: Mapping[str, Any]) -> None:
     """Refuse a description that lacks what cards and pages show, or has nothing in its place."""
     for name in _ABOUT_FIELDS:
         kind = {"columns": list, "created": str}.get(name, dict)
-        if not isinstance(about[name], kind):
-            raise TypeError(f"{name} is {about[name]!r}")
+        if not isinstance(description[name], kind):
+            raise TypeError(f"{name} is {description[name]!r}")
         if name != "settings":
-            _refuse_null(name, about[name])
+            _refuse_null(name, description[name])
     for name in ("columns", "classes"):
-        if len(set(about[name])) < len(about[name]):
+        if len(set(description[name])) < len(description[name]):
             raise ValueError(f"{name} has an entry twice")
     for name, keys in _NEEDED.items():
-        if (absent := keys - set(about[name])) and (about[name] or name == "data"):
+        if (absent := keys - set(description[name])) and (description[name] or name == "data"):
             raise KeyError(f"{name} has no {sorted(absent)[0]}")
 
 
@@ -427,12 +427,12 @@ def _try(model: Model) -> None:
             raise ValueError("it gives no numbers")
 
 
-def _checksum(content: bytes, about: Mapping[str, Any]) -> str:
+def _checksum(content: bytes, description: Mapping[str, Any]) -> str:
     """Hash the members of the archive, in any order and however packed, and the description."""
     digest = hashlib.sha256()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for name in sorted(set(archive.namelist()) - {_ABOUT}):
             digest.update(f"{name}\n".encode())
             digest.update(hashlib.sha256(archive.read(name)).digest())
-    digest.update(json.dumps(about, sort_keys=True, allow_nan=False).encode())
+    digest.update(json.dumps(description, sort_keys=True, allow_nan=False).encode())
     return digest.hexdigest()

@@ -230,7 +230,7 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
 
     def predict(
         self, X: ArrayLike, sites: ArrayLike | None = None, covariates: ArrayLike | None = None
-    ) -> NDArray:
+    ) -> NDArray[Any]:
         """Most probable class of each sample; parameters as of :meth:`decision_function`."""
         decisions = self.decide(self._samples(X, sites, covariates))
         return np.asarray(self.classes_[decisions.argmax(axis=1)])
@@ -626,7 +626,7 @@ class TunedPipeline(SamplesClassifier):
         (ranks,) = rank_grid(selector, X, y, grid, groups=groups)
         ranks = ranks.reshape(len(settings), len(numbers), every)
         places = [min(place, len(numbers) - 1) for place in range(len(counts))]
-        return ranks[:, places]
+        return np.asarray(ranks[:, places])
 
     def _rank_inner(self, training: TrainingSamples, inner: Sequence[FoldSamples]) -> Codes:
         """Rank the features on all inner folds, (n_folds, n_settings, n_counts, n_features).
@@ -736,7 +736,7 @@ class TunedPipeline(SamplesClassifier):
         codes = np.asarray(self.classifier_.classes_)
         return np.asarray(by_class(values, codes, self.classes_.size))
 
-    @available_if(lambda self: hasattr(self.classifier_, "coef_"))
+    @available_if(lambda self: hasattr(self.classifier_, "coef_"))  # type: ignore[untyped-decorator]
     def channel_votes(
         self, X: ArrayLike, sites: ArrayLike | None = None, covariates: ArrayLike | None = None
     ) -> Floats:
@@ -860,12 +860,16 @@ class HarmonizedClassifier(SamplesClassifier):
         """Return the features that a pipeline says it keeps, by default all."""
         names = self._columns
         with suppress(AttributeError, TypeError, ValueError):
-            kept = self.classifier_[:-1].get_feature_names_out(np.asarray(names, dtype=object))
-            return np.array([names.index(name) for name in kept], dtype=np.intp)
+            remaining = self.classifier_[:-1].get_feature_names_out(
+                np.asarray(names, dtype=object)
+            )
+            return np.array([names.index(name) for name in remaining], dtype=np.intp)
         return np.arange(len(names))
 
 
-def fit_with_groups(model: Any, X: Any, y: NDArray, groups: ArrayLike | None, **extra: Any) -> Any:
+def fit_with_groups(
+    model: Any, X: Any, y: NDArray[Any], groups: ArrayLike | None, **extra: Any
+) -> Any:
     """Fit an estimator, with the subjects if it takes groups."""
     searches = isinstance(model, (GridSearchCV, RandomizedSearchCV))
     takes = searches or has_fit_parameter(model, "groups")
@@ -876,4 +880,4 @@ def decision_values(model: Any, X: Any) -> Floats:
     """Return decisions of a fitted classifier: its own, or the logarithms of probabilities."""
     if hasattr(model, "decision_function"):
         return np.asarray(model.decision_function(X))
-    return np.log(np.maximum(model.predict_proba(X), 1e-3))
+    return np.asarray(np.log(np.maximum(model.predict_proba(X), 1e-3)))

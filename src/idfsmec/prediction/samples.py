@@ -134,17 +134,17 @@ class Samples:
             covariates=None if self.covariates is None else self.covariates[rows],
         )
 
-    def take_channels(self, kept: Sequence[int]) -> tuple[Samples, Codes]:
+    def take_channels(self, wanted: Sequence[int]) -> tuple[Samples, Codes]:
         """Keep some channels, in the order of the table; also return their columns."""
-        kept = sorted(kept)
-        columns = np.flatnonzero(np.isin(self.channel_of, kept))
+        wanted = sorted(wanted)
+        columns = np.flatnonzero(np.isin(self.channel_of, wanted))
         smaller = replace(
             self.with_values(np.ascontiguousarray(self.X[:, columns])),
-            digest=f"{self.digest}/{kept}",
-            channel_of=np.searchsorted(kept, self.channel_of[columns]),
+            digest=f"{self.digest}/{wanted}",
+            channel_of=np.searchsorted(wanted, self.channel_of[columns]),
             columns=tuple(self.columns[column] for column in columns),
-            channels=tuple(self.channels[channel] for channel in kept),
-            positions=None if self.positions is None else self.positions[kept],
+            channels=tuple(self.channels[channel] for channel in wanted),
+            positions=None if self.positions is None else self.positions[wanted],
         )
         return smaller, columns
 
@@ -200,9 +200,10 @@ def learn_harmonizer(samples: Samples, harmonizer: SiteHarmonizer | None) -> Sit
         raise InputError("to harmonize sites the table needs a column 'site'")
     # Without a reference no labels are given: confounding is a matter of the whole table.
     labels = None if harmonizer.reference is None else np.asarray(samples.classes)[samples.y]
-    return clone(harmonizer).fit(
+    fitted: SiteHarmonizer = clone(harmonizer).fit(
         samples.frame, labels, sites=samples.sites, covariates=samples.covariates
     )
+    return fitted
 
 
 def harmonized_samples(samples: Samples, harmonize: bool | str) -> Samples:
@@ -309,15 +310,15 @@ class TrainingSamples:
     def prepare(self, harmonizer: SiteHarmonizer | None = None, imputer: Any = None) -> Prepared:
         """Harmonize, scale and impute; what fits into memory is kept for the next method."""
         key = self._key_of(harmonizer, imputer)
-        kept = self._kept.prepared
-        if key in kept:
-            return kept[key]
+        cache = self._kept.prepared
+        if key in cache:
+            return cache[key]
         n_sides = 1 if self.selecting is None else 2
         left = KEPT_BYTES - 8 * n_sides * self.samples.y.size * self.samples.channel_of.size
         if self.is_large:
-            kept.clear()
-        while kept and left < sum(prepared.nbytes for prepared in kept.values()):
-            kept.popitem()
+            cache.clear()
+        while cache and left < sum(prepared.nbytes for prepared in cache.values()):
+            cache.popitem()
         steps, train = Preparation.learn(self.samples, harmonizer, imputer)
         selecting = train
         if self.selecting is not None:
@@ -326,7 +327,7 @@ class TrainingSamples:
         for values in (selecting, train):
             values.setflags(write=False)  # methods share them
         if key is not None:
-            kept[key] = prepared
+            cache[key] = prepared
         return prepared
 
     def scores_of(self, *parts: Any) -> dict[float, Scores]:

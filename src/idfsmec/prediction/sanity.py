@@ -130,4 +130,5 @@ class Boosting(HistGradientBoostingClassifier):
         values = np.asarray(super().decision_function(X))
         if self.class_weight != "balanced":
             return values
-        return values - (np.diff(self.log_prior_)[0] if values.ndim == 1 else self.log_prior_)
+        prior = np.diff(self.log_prior_)[0] if values.ndim == 1 else self.log_prior_
+        return np.asarray(values - prior)

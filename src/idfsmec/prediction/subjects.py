@@ -171,9 +171,9 @@ def predict_subjects(
         conditions = table.rows["condition"]
     subjects = []
     for code, name in enumerate(names):
-        own = codes == code
-        prediction = _predict_subject(model, str(name), X[own], calibration, allow_unusual)
-        doubts = (*prediction.warnings, *_other_conditions(model, conditions[own]))
+        of_subject = codes == code
+        prediction = _predict_subject(model, str(name), X[of_subject], calibration, allow_unusual)
+        doubts = (*prediction.warnings, *_other_conditions(model, conditions[of_subject]))
         subjects.append(replace(prediction, warnings=doubts))
     if model.data.get("conditions") and conditions.isna().any():
         notes.append(
@@ -265,11 +265,11 @@ def _match_columns(model: Model, table: FeatureTable) -> tuple[pd.DataFrame, lis
     return X, [f"{what}: {listing(which)}" for what, which in notes.items() if which]
 
 
-def _same_positions(wanted: Sequence[str], given: Sequence[str]) -> dict[str, str]:
-    """Given channels that the model has under another spelling, each position once."""
+def _same_positions(wanted: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Those channels that the model has under another spelling, each position once."""
     positions = {standard_name(name) or name.casefold(): name for name in wanted}
-    renamed, taken = {}, set(given)
-    for name in given:
+    renamed, taken = {}, set(names)
+    for name in names:
         same = positions.get(standard_name(name) or name.casefold())
         if name not in wanted and same is not None and same not in taken:
             renamed[name] = same
@@ -366,8 +366,8 @@ def learn_reference(imputer: ChannelImputer, X: pd.DataFrame, subjects: Any) -> 
         fitted = ChannelImputer().fit(X.iloc[train])
         located = _locate(fitted.factors(X.iloc[train]))
         for subject in np.unique(subjects[test]):
-            own = X.iloc[test[subjects[test] == subject]]
-            deviations.append(_deviations(fitted, own, located))
+            epochs = X.iloc[test[subjects[test] == subject]]
+            deviations.append(_deviations(fitted, epochs, located))
     units = np.maximum(np.median(deviations, axis=0), 1e-12)
     distances = np.sort((np.array(deviations) / units).max(axis=1))
     # Few subjects say little about the last per cent: the upper third says how tails fall off

@@ -92,7 +92,7 @@ class LinearSVM(ClassifierMixin, CheckedEstimator):
         values = np.asarray(checked @ self.coef_.T + self.intercept_)
         return values[:, 0] if values.shape[1] == 1 else values
 
-    def predict(self, X: ArrayLike) -> NDArray:
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Most probable class of each sample."""
         values = self.decision_function(X)
         codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
@@ -225,7 +225,7 @@ def _minimise(
             return None
         w, margins, value = trial, at, lower
         if share == 1.0 and np.array_equal(now, inside):
-            return w
+            return np.asarray(w)
         inside = now
     return None
 
