@@ -91,7 +91,7 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         sites: ArrayLike | None = None,
     ) -> Self:
@@ -119,7 +119,7 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
     def check_training(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         sites: ArrayLike | None = None,
     ) -> TrainingSamples:

@@ -16,11 +16,11 @@ from idfsmec._validation import (
     HasMethods,
     SequenceOf,
     StrOptions,
-    checks_parameters,
     fraction,
     group_names,
     integer,
     number,
+    validate_params,
     warn_without_groups,
 )
 from idfsmec.metrics import CRITERIA
@@ -128,7 +128,7 @@ missingness_, effects_
     scoring: str = defaults.CRITERION
     progress: Listener | None = None
 
-    @checks_parameters
+    @validate_params
     def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
         """Choose parameters by inner folds, then fit on all samples.
 

@@ -57,7 +57,7 @@ def feature_columns(frame: pd.DataFrame) -> list[str]:
 
 def channel_columns(
     channels: ArrayLike | None, n_features: int, feature_names: Sequence[str] | None
-) -> tuple[NDArray, list[NDArray[np.intp]]]:
+) -> tuple[NDArray[Any], list[NDArray[np.intp]]]:
     """Return names of channels, in order of first appearance, and the columns of each.
 
     Without ``channels`` (a label per feature), a channel is the part of the column name before the

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from itertools import count
 from os import PathLike
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -43,7 +43,18 @@ CHANNEL, REASON = "channel", "reason"
 REASON_COLUMNS = [RECORDING, EPOCH, CHANNEL, REASON]
 _LIST = "recordings"  # in ``info``: one mapping for each
 _NUMBERS = ("integer", "floating", "mixed-integer-float")
+#: What is said where a table is given as X.
+NOT_X = (
+    "a FeatureTable is not X: give its samples and labels, fit(table.X, table.y); the index of "
+    "table.X holds the subjects."
+)
 _TEXT_DTYPE = pd.Series(["text"]).dtype
+
+
+def refuse_table(X: object) -> None:
+    """Refuse a table as X: scikit-learn knows X, y and groups, and nothing that holds all."""
+    if isinstance(X, FeatureTable):
+        raise InputError(NOT_X)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -242,8 +253,14 @@ class FeatureTable:
         known = [] if self.rows is None else [self.rows]
         return pd.concat([about, *known, self.X.reset_index(drop=True)], axis=1)
 
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        """Refuse to be taken for samples, also by scikit-learn's own estimators."""
+        raise InputError(NOT_X)
+
     def __getitem__(self, column: str) -> pd.Series:
         """Return one feature, indexed by subject, such as ``table["O2__alpha"]``."""
+        if not isinstance(column, str):  # scikit-learn's splitters ask a sequence for its rows
+            raise InputError(NOT_X)
         _known_names([column], self.X.columns, "column")
         return self.X[column]
 

@@ -111,7 +111,10 @@ def read_table(path: Path) -> tuple[pd.DataFrame, dict[str, Any], pd.DataFrame |
 
 def info_of(schema: pa.Schema) -> dict[str, Any]:
     """Return the ``info`` of a table from the schema of its Parquet files."""
-    return _parse_metadata((schema.metadata or {}).get(METADATA_KEY)).get("info", {})
+    info: dict[str, Any] = _parse_metadata((schema.metadata or {}).get(METADATA_KEY)).get(
+        "info", {}
+    )
+    return info
 
 
 def _parse_metadata(text: bytes | None) -> dict[str, Any]:
@@ -119,7 +122,7 @@ def _parse_metadata(text: bytes | None) -> dict[str, Any]:
     if text is None:
         return {}
     try:
-        metadata = json.loads(text)
+        metadata: dict[str, Any] = json.loads(text)
         version = int(metadata["format_version"])
         if not all(isinstance(metadata.get(key, {}), dict) for key in ("info", "dtypes")):
             raise TypeError("info and dtypes are mappings")
@@ -172,7 +175,8 @@ def _read_parquet(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
 def _read_columns(file: pq.ParquetFile, names: list[str]) -> pd.DataFrame:
     # Without threads: where none can be started, Arrow waits for them for ever.
     arrow = file.read(columns=names, use_threads=False)
-    return arrow.to_pandas(ignore_metadata=True, use_threads=False)[names]
+    frame: pd.DataFrame = arrow.to_pandas(ignore_metadata=True, use_threads=False)
+    return frame[names]
 
 
 def check_schema(schema: pa.Schema, names: list[str]) -> list[str]:
@@ -282,7 +286,9 @@ def _parse(
         # A line must fit a block: numbers take more room than names, but not so much more.
         blocks = pa_csv.ReadOptions(block_size=max(1 << 20, 64 * content.find(b"\n")))
         signs = pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-        return pa_csv.read_csv(pa.BufferReader(content), blocks, signs, options).to_pandas()
+        cells = pa_csv.read_csv(pa.BufferReader(content), blocks, signs, options)
+        frame: pd.DataFrame = cells.to_pandas()
+        return frame
 
     try:
         return parse(pa.float64())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -182,11 +182,12 @@ class DiscreteFeatures:
         self._xlogx = counts * np.log(np.maximum(counts, 1))
         self.entropy, with_classes = self._joint_entropies(np.zeros_like(y))
         self.class_entropy = float(np.log(y.size) - self._xlogx[np.bincount(y)].sum() / y.size)
-        self.relevance = self.entropy + self.class_entropy - with_classes
+        self.relevance: Array = self.entropy + self.class_entropy - with_classes
 
     def shared_with(self, chosen: int) -> Array:
         """Give I(f; s) for all features f and the chosen s."""
-        return self.entropy + self.entropy[chosen] - self._joint_entropies(self._codes[chosen])[0]
+        pairs, _ = self._joint_entropies(self._codes[chosen])
+        return np.asarray(self.entropy + self.entropy[chosen] - pairs)
 
     def joint_relevance(self, chosen: int) -> Array:
         """Give I(f, s; y) for all features f and the chosen s."""
@@ -199,9 +200,9 @@ class DiscreteFeatures:
         cell, n_cells = np.ravel_multi_index((other, self._y), shape), shape[0] * shape[1]
         step = max(1, _COUNTED_TOGETHER // max(n_cells * self._n_bins, other.size))
         sums = []
-        for some in gen_batches(len(self._values), step):
-            n_values = self._n_bins * (some.stop - some.start)
-            joint = self._values[some] + (cell * n_values - self._n_bins * some.start)
+        for batch in gen_batches(len(self._values), step):
+            n_values = self._n_bins * (batch.stop - batch.start)
+            joint = self._values[batch] + (cell * n_values - self._n_bins * batch.start)
             counts = np.bincount(joint.ravel(), minlength=n_cells * n_values)
             counts = counts.reshape(*shape, -1, self._n_bins)
             pairs = self._xlogx[counts.sum(axis=1)].sum(axis=(0, 2))
@@ -295,7 +296,7 @@ class MRMR(_InformationFilter):
         return features.shared_with(chosen)
 
     def _criterion(self, features: DiscreteFeatures, terms: Array) -> Array:
-        redundancy = terms.mean(axis=0)
+        redundancy: Array = terms.mean(axis=0)
         if self.method == "MID":
             return features.relevance - redundancy
         return features.relevance / (np.maximum(redundancy, 0) + _NO_REDUNDANCY)
@@ -345,10 +346,10 @@ class CMIM(_InformationFilter):
 
     def _terms(self, features: DiscreteFeatures, chosen: int) -> Array:
         # I(f; y | s) by the chain rule.
-        return features.joint_relevance(chosen) - features.relevance[chosen]
+        return np.asarray(features.joint_relevance(chosen) - features.relevance[chosen])
 
     def _criterion(self, features: DiscreteFeatures, terms: Array) -> Array:
-        least = terms.min(axis=0)
+        least: Array = terms.min(axis=0)
         return least if self.variant == "B" else np.minimum(features.relevance, least)
 
 
@@ -387,10 +388,11 @@ class MRMSR(_InformationFilter):
         relevance = features.relevance
         # I(f; y | s) + I(s; y | f) = 2 I(f, s; y) - I(f; y) - I(s; y): one table per pair.
         added = 2 * features.joint_relevance(chosen) - relevance - relevance[chosen]
-        return 1 - added / (2 * features.class_entropy)
+        return np.asarray(1 - added / (2 * features.class_entropy))
 
     def _criterion(self, features: DiscreteFeatures, terms: Array) -> Array:
-        return features.relevance / features.class_entropy - terms.mean(axis=0)
+        similarity: Array = terms.mean(axis=0)
+        return features.relevance / features.class_entropy - similarity
 
 
 class RRCT(_ForwardFilter):
@@ -447,13 +449,13 @@ class RRCT(_ForwardFilter):
         def criterion_after(chosen: int) -> Array:
             with_chosen = ranks[:, chosen] @ ranks
             redundancy.append(_information(with_chosen))
-            given = partial(chosen, with_chosen)
-            complement = np.sign(given) * np.sign(given - correlation) * _information(given)
-            return relevance - np.mean(redundancy, axis=0) + complement
+            left = partial(chosen, with_chosen)
+            complement = np.sign(left) * np.sign(left - correlation) * _information(left)
+            return np.asarray(relevance - np.mean(redundancy, axis=0) + complement)
 
         self._search(relevance, ~Scaling.learn(X).constant, criterion_after)
 
-    def _check_input(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+    def _check_input(self, X: ArrayLike, y: ArrayLike | None) -> tuple[Array, NDArray[Any]]:
         if y is not None and type_of_target(y) == "continuous":
             target = column_or_1d(y, dtype=np.float64)
             # Any labels do for validating X; a target of one value has no ranks to explain.
@@ -468,7 +470,8 @@ def _normalised_ranks(X: Array) -> Array:
     ranks = rankdata(X, axis=0)
     ranks -= ranks.mean(axis=0)
     norms = np.linalg.norm(ranks, axis=0)
-    return np.divide(ranks, norms, out=np.zeros_like(ranks), where=norms > 0)
+    normalised: Array = np.divide(ranks, norms, out=np.zeros_like(ranks), where=norms > 0)
+    return normalised
 
 
 def _information(correlation: Array) -> Array:
