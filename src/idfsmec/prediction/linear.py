@@ -39,6 +39,7 @@ from idfsmec.selection.base import RankingSelector, check_samples
 from idfsmec.selection.idfsmec import ChannelEstimator, ChannelSamples, SolvedChannels
 from idfsmec.solver.scaling import is_constant
 from idfsmec.table.columns import observed_channels
+from idfsmec.table.feature_table import refuse_table
 
 Folds = list[tuple[Indices, Indices]]
 
@@ -230,6 +231,7 @@ class ImputedLinear(ChannelEstimator):
 
     def _check(self, X: ArrayLike, answer: str = "") -> Array:
         """Check samples; warn of those that have no usable channel, and say what they get."""
+        refuse_table(X)
         check_is_fitted(self, "coef_")
         checked: Array = validate_data(
             self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False

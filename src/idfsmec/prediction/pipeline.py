@@ -75,6 +75,7 @@ from idfsmec.selection.base import check_samples, count_features, encode_labels
 from idfsmec.selection.defaults import CRITERION, N_FEATURES, N_INNER_SPLITS, SVM_COSTS
 from idfsmec.solver.scaling import FAR
 from idfsmec.table.columns import SITE, channel_codes, channel_columns
+from idfsmec.table.feature_table import refuse_table
 
 
 class SamplesClassifier(ClassifierMixin, CheckedEstimator):
@@ -173,6 +174,7 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
 
     def _samples(self, X: ArrayLike, sites: ArrayLike | None) -> Samples:
         """Check new samples."""
+        refuse_table(X)
         check_is_fitted(self, "classes_")
         checked: Floats = validate_data(
             self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False

@@ -103,7 +103,8 @@ missingness_, effects_
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X[::3, :10] = np.nan
     >>> channels = [0] * 10 + [1] * 10 + [2] * 10
-    >>> search = IDFSMECCV(channels, n_features_to_select=[2, 5, 10]).fit(X, y)
+    >>> search = IDFSMECCV(channels, n_features_to_select=[2, 5, 10])
+    >>> search = search.fit(X, y, groups=np.arange(len(y)))
     >>> sorted(search.best_params_), search.best_score_ > -0.3
     (['gamma', 'lam', 'n_features_to_select'], True)
     """

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from idfsmec._validation import RandomState, as_generator, group_names
 from idfsmec.metrics import draw_within_classes
 from idfsmec.table.columns import SEPARATOR, channel_codes, channel_columns
+from idfsmec.table.feature_table import refuse_table
 
 Array = NDArray[np.float64]
 Sums = tuple[Array, Array, Array]
@@ -85,6 +86,7 @@ def feature_effects(
          feature     direction  hedges_g   auc
     0  F3__alpha  higher in HC     -0.67  0.67
     """
+    refuse_table(X)
     groups = group_names(X, groups)
     if names is None:
         names = [str(name) for name in getattr(X, "columns", range(np.shape(X)[1]))]
