@@ -235,10 +235,10 @@ def rank_grid(
     check_consistent_length(X, y, groups)
     takes_groups = groups is not None and has_fit_parameter(selector, "groups")
     rankings = []
-    for kept in training_samples(_num_samples(X), held_out):
+    for train in training_samples(_num_samples(X), held_out):
         data = {"X": X, "y": y, **({"groups": groups} if takes_groups else {})}
         if held_out is not None:  # a table may be large: no copy of all of it
-            data = {name: _safe_indexing(part, kept) for name, part in data.items()}
+            data = {name: _safe_indexing(part, train) for name, part in data.items()}
         fits = [clone(selector).set_params(**setting).fit(**data) for setting in settings]
         rankings.append([fitted.ranking_ for fitted in fits])
     return np.array(rankings, dtype=np.intp)

@@ -734,9 +734,9 @@ class IDFSMEC(ChannelSelector):
         for setting in settings:
             check_parameters(name, self._parameter_constraints, {**default, **setting})
         samples = clone(self).check_input(X, y, groups)
-        for kept in training_samples(samples.target.size, held_out):
+        for train in training_samples(samples.target.size, held_out):
             # The regression has a column per class: without one of them it is another problem.
-            if np.unique(samples.target[kept]).size < samples.n_classes:
+            if np.unique(samples.target[train]).size < samples.n_classes:
                 return None
         pairs = [(each.get("lam", self.lam), each.get("gamma", self.gamma)) for each in settings]
         lams = list(dict.fromkeys(lam for lam, _ in pairs))

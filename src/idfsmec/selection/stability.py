@@ -294,10 +294,10 @@ def _half_ranks(
     if not impute:
         return rank_grid(selector, X, codes, [{}], held_out=left_out, groups=groups)[:, 0]
     rankings = []
-    for kept in training_samples(codes.size, left_out):
-        imputed = Scaling.learn(X[kept]).imputed(X[kept])
-        subjects = None if groups is None else groups[kept]
-        rankings.append(rank_grid(selector, imputed, codes[kept], [{}], groups=subjects)[0, 0])
+    for train in training_samples(codes.size, left_out):
+        imputed = Scaling.learn(X[train]).imputed(X[train])
+        subjects = None if groups is None else groups[train]
+        rankings.append(rank_grid(selector, imputed, codes[train], [{}], groups=subjects)[0, 0])
     return np.array(rankings)
 
 

@@ -190,10 +190,10 @@ def channel_positions(
 
 
 def angles_between(
-    positions: NDArray[np.float64], others: NDArray[np.float64] | None = None
+    positions: NDArray[np.float64], targets: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
     """Return the angles between electrodes (unit vectors, by default among them) in degrees."""
-    cosines = positions @ (positions if others is None else others).T
+    cosines = positions @ (positions if targets is None else targets).T
     return np.asarray(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0))))
 
 

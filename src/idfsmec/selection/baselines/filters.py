@@ -118,12 +118,12 @@ def _sum_differences(Z: Array, y: Codes, rows: slice, k: int) -> Array:
         last = np.sort(near, axis=1)[np.arange(n_near.size), np.maximum(n_near, 1) - 1, None]
         nearer = near < last - _NEIGHBOUR_TIE
         tied = ~nearer & (near <= last + _NEIGHBOUR_TIE)  # for the last places, which they share
-        left = n_near - nearer.sum(axis=1)
-        weights = nearer + tied * (left / tied.sum(axis=1))[:, None]
+        places = n_near - nearer.sum(axis=1)
+        weights = nearer + tied * (places / tied.sum(axis=1))[:, None]
         weights *= (factor / np.maximum(n_near, 1))[:, None]
-        for own, row in zip(Z[rows], weights, strict=True):
-            (some,) = row.nonzero()
-            total += row[some] @ np.abs(Z[members[some]] - own)
+        for sample, row in zip(Z[rows], weights, strict=True):
+            (neighbours,) = row.nonzero()
+            total += row[neighbours] @ np.abs(Z[members[neighbours]] - sample)
     return total
 
 
@@ -138,17 +138,18 @@ class _ForwardFilter(CompleteSelector):
     ) -> None:
         """Choose features one by one, then order the rest by the last criterion."""
         self.relevance_, self.criterion_ = relevance, relevance.copy()
-        values, left, chosen = relevance, candidates.copy(), []
-        for _ in range(min(count_features(self.n_features_to_select, relevance.size), left.sum())):
-            open_values = np.where(left, values, -np.inf)
+        values, remaining, chosen = relevance, candidates.copy(), []
+        n_chosen = count_features(self.n_features_to_select, relevance.size)
+        for _ in range(min(n_chosen, remaining.sum())):
+            open_values = np.where(remaining, values, -np.inf)
             best = int(np.argmax(open_values >= open_values.max() - _TIE))
             self.criterion_[best] = values[best]
             chosen.append(best)
-            left[best] = False
-            if left.any():
+            remaining[best] = False
+            if remaining.any():
                 values = criterion_after(best)
-        self.criterion_[left] = values[left]
-        rest = np.flatnonzero(left)
+        self.criterion_[remaining] = values[remaining]
+        rest = np.flatnonzero(remaining)
         rest = rest[np.argsort(-np.round(values[rest], _TIE_DECIMALS), kind="stable")]
         order = np.concatenate([chosen, rest, np.flatnonzero(~candidates)])
         self._set_order(order.astype(np.intp))
