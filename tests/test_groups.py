@@ -1,23 +1,25 @@
-"""Who counts once: estimators take the subjects of a table, and say once if they have none."""
+"""Participants count once: they are groups, or the index of X; without, a warning says so."""
 
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from idfsmec import (
     IDFSMEC,
     IDFSMECCV,
-    ChannelImputer,
     FeatureTable,
     IDFSMECClassifier,
     IDFSMECRegressor,
     StabilitySelector,
     idfs_path,
+    summarise,
 )
-from idfsmec.prediction import SiteHarmonizer
-from idfsmec.selection import MRMR, feature_effects
+from idfsmec.errors import InputError
+from idfsmec.prediction import TunedPipeline
+from idfsmec.selection import feature_effects
 
 
 def messages_of(fits):
@@ -80,34 +82,42 @@ def learned(estimator):
         IDFSMEC(),
         IDFSMECCV(lams=[1.0], gammas=[2.0], n_features_to_select=[2]),
         StabilitySelector(n_resamples=4, threshold=0.6, random_state=0),
-        MRMR(),
         IDFSMECClassifier(cv=2),
-        ChannelImputer(),
+        TunedPipeline(cv=2, costs=[0.01], n_features_to_select=[2]),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
-def test_a_table_stands_for_its_samples_labels_and_subjects(estimator, table):
-    takes_groups = (
-        {} if isinstance(estimator, MRMR | ChannelImputer) else {"groups": table.subjects}
-    )
-    wanted = learned(estimator.fit(table.X.reset_index(drop=True), table.y, **takes_groups))
-    found = learned(estimator.fit(table))
-    assert wanted.keys() == found.keys() != set()
+def test_the_index_of_x_stands_for_groups(estimator, table):
+    X = table.X.reset_index(drop=True)
+    wanted = learned(clone(estimator).fit(X, table.y, groups=table.subjects))
+    by_index = learned(clone(estimator).fit(table.X, table.y))
+    assert wanted.keys() == by_index.keys() != set()
     for name, value in wanted.items():
-        np.testing.assert_array_equal(found[name], value, err_msg=name)
+        np.testing.assert_array_equal(by_index[name], value, err_msg=name)
 
 
-def test_a_score_stands_in_for_the_labels_of_a_table(table):
-    score = np.arange(48) / 48 + (table.y == "MDD")
-    found = IDFSMECRegressor(cv=2).fit(table, score)
-    wanted = IDFSMECRegressor(cv=2).fit(table.X, score)
-    np.testing.assert_array_equal(found.coef_, wanted.coef_)
-    assert "spearman" in feature_effects(table, score, numeric=True)
+def test_functions_read_the_index_of_x_too(table):
+    X = table.X.reset_index(drop=True)
+    path, wanted = idfs_path(table.X, table.y), idfs_path(X, table.y, groups=table.subjects)
+    np.testing.assert_array_equal(path.scores, wanted.scores)
+    assert (feature_effects(table.X, table.y)["n_subjects"] == 24).all()
 
 
-def test_functions_and_harmonizers_take_a_table(table):
-    found, wanted = idfs_path(table), idfs_path(table.X, table.y)
-    np.testing.assert_array_equal(found.scores, wanted.scores)
-    assert (feature_effects(table)["n_subjects"] == 24).all()
-    shift = SiteHarmonizer().fit(table).shift_
-    np.testing.assert_array_equal(shift, SiteHarmonizer().fit(table.X, sites=table.sites).shift_)
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_samples_without_a_group_are_not_samples_of_one_participant(table, missing):
+    groups = table.subjects.astype(object)
+    groups[[3, 7, 8]] = missing
+    message = "groups has no name for 3 of 48 samples, first in row 3: name the participant"
+    for estimator in (IDFSMEC(), IDFSMECClassifier(), StabilitySelector(), TunedPipeline()):
+        with pytest.raises(InputError, match=message):
+            estimator.fit(table.X, table.y, groups=groups)
+    X = table.X.set_axis(pd.Index(groups, name="subject"))
+    with pytest.raises(InputError, match='the index of X named "subject" has no name for 3 of'):
+        feature_effects(X, table.y)
+
+
+@pytest.mark.filterwarnings("ignore:Channels are weighted by the training loss")
+def test_summaries_may_be_given_by_name(table):
+    summaries = [summarise(table)]
+    by_name = IDFSMEC().fit_summaries(summaries=summaries)
+    np.testing.assert_array_equal(by_name.ranking_, IDFSMEC().fit_summaries(summaries).ranking_)

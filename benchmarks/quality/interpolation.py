@@ -73,7 +73,7 @@ def score(table: FeatureTable, cohort: SimulatedCohort) -> dict[str, float]:
         results = accuracy(
             {"table": table}, folder, methods=["IDFS-MEC"], protocol=PROTOCOL, n_jobs=1
         )
-        selector = IDFSMEC().fit(table)
+        selector = IDFSMEC().fit(table.X, table.y)
     scores = results.scores
     folds = scores[scores["chosen"]]["subject_roc_auc"]
     order = np.argsort(selector.ranking_, kind="stable")

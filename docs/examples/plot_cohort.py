@@ -36,7 +36,7 @@ plt.show()
 # %%
 # Rank. With ``groups``, each participant counts once. The simulated groups
 # differ in alpha power at F3, F4, O1 and O2, and in theta power at Fz.
-selector = IDFSMEC(n_features_to_select=10).fit(table)
+selector = IDFSMEC(n_features_to_select=10).fit(table.X, table.y)
 leading = channel_frame(selector)["channel"].head(5)
 print("channels that differ:       ", *sorted(cohort.informative_channels))
 print("channels with most weight:  ", *sorted(leading))

@@ -40,7 +40,7 @@ print(table)
 
 # %%
 # Weights of the blocks, and the features that are kept.
-selector = IDFSMEC(n_features_to_select=3).fit(table)
+selector = IDFSMEC(n_features_to_select=3).fit(table.X, table.y)
 for block, weight in zip(selector.channel_names_, selector.channel_weights_, strict=True):
     print(f"{block:14} {weight:.2f}")
 print("kept:", ", ".join(selector.get_feature_names_out()))

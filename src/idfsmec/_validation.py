@@ -1,24 +1,21 @@
 """Check parameters of estimators; find groups, folds and seeds.
 
 The only module that touches scikit-learn's own, not quite public, checks. An estimator derives
-from :class:`CheckedEstimator` and decorates its ``fit`` with :func:`checks_parameters`.
+from :class:`CheckedEstimator` and decorates its ``fit`` with :func:`validate_params`.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from functools import wraps
 from hashlib import sha256
-from inspect import signature
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn import get_config
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import HasMethods as HasMethods
 from sklearn.utils._param_validation import (
     Interval,
@@ -29,6 +26,8 @@ from sklearn.utils._param_validation import (
 from sklearn.utils._param_validation import InvalidParameterError as InvalidParameterError
 from sklearn.utils._param_validation import StrOptions as StrOptions
 from sklearn.utils.validation import check_consistent_length
+
+from idfsmec.errors import ArgumentError
 
 #: Name of an index that says which subject each row comes from.
 SUBJECT = "subject"
@@ -102,36 +101,9 @@ class CheckedEstimator(BaseEstimator):
         cls._parameter_constraints = declared
 
 
-def checks_parameters(fit: _Fit) -> _Fit:
-    """Check the estimator's parameters before this method runs; take a table in place of X.
-
-    A FeatureTable stands for its samples, their labels (unless y is given), their subjects (the
-    index of its X) and, for a method that takes them, their sites.
-    """
-    takes_sites = "sites" in signature(fit).parameters
-
-    @wraps(fit)
-    def checked(estimator: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
-        if not get_config()["skip_parameter_validation"]:
-            estimator._validate_params()  # noqa: SLF001  scikit-learn's own check
-        if is_table(X):
-            if not args:
-                kwargs["y"] = samples_of(X, kwargs.get("y"))[1]
-            if takes_sites and X.sites is not None:
-                kwargs.setdefault("sites", X.sites)
-        return fit(estimator, samples_of(X)[0], *args, **kwargs)
-
-    return cast(_Fit, checked)
-
-
-def is_table(X: Any) -> bool:
-    """Whether it is a FeatureTable, a class of a higher layer."""
-    return hasattr(X, "column_channels")
-
-
-def samples_of(X: Any, y: ArrayLike | None = None) -> tuple[Any, Any]:
-    """Return samples and labels; those of a FeatureTable, unless other labels are given."""
-    return (X.X, X.y if y is None else y) if is_table(X) else (X, y)
+def validate_params(fit: _Fit) -> _Fit:
+    """Check the estimator's parameters before this method runs, as scikit-learn's own do."""
+    return cast(_Fit, _fit_context(prefer_skip_nested_validation=False)(fit))
 
 
 def check_parameters(owner: str, constraints: Constraints, values: Mapping[str, Any]) -> None:
@@ -139,25 +111,42 @@ def check_parameters(owner: str, constraints: Constraints, values: Mapping[str, 
     validate_parameter_constraints(constraints, values, caller_name=owner)
 
 
-def groups_of(X: Any, groups: ArrayLike | None) -> NDArray[np.intp] | None:
+def group_codes(X: Any, groups: ArrayLike | None) -> NDArray[np.intp] | None:
     """Return the number of each sample's group, by first appearance: names must not matter."""
     names = group_names(X, groups)
     return None if names is None else pd.factorize(names.astype(str))[0]
 
 
-def group_names(X: Any, groups: ArrayLike | None) -> NDArray | None:
-    """Return the groups of samples: those given, or else what an index named "subject" says.
+def group_names(X: Any, groups: ArrayLike | None) -> NDArray[Any] | None:
+    """Return the group of each sample: of ``groups``, or else of an index named "subject".
 
     ``X`` is taken before it is turned into an array: scikit-learn's splitters keep the index of a
     DataFrame, so groups reach estimators inside ``cross_val_score`` and ``GridSearchCV`` too.
+    Samples without a name are refused: they are not samples of one subject.
     """
-    if groups is not None:
+    if groups is None:
+        place, names = f'the index of X named "{SUBJECT}"', index_level(X, SUBJECT)
+        if names is None:
+            return None
+    else:
         check_consistent_length(X, groups)
-        return np.asarray(groups)
+        place, names = "groups", np.asarray(groups)
+    unnamed = np.flatnonzero(pd.isna(names))
+    if unnamed.size:
+        raise ArgumentError(
+            f"{place} has no name for {unnamed.size} of {len(names)} samples, first in row "
+            f"{unnamed[0]}: name the participant of every sample, or drop these samples.",
+            argument="groups",
+        )
+    return names
+
+
+def index_level(X: Any, level: str) -> NDArray[Any] | None:
+    """Return a level of the index of a DataFrame; None where there is none of that name."""
     index = getattr(X, "index", None)
-    if SUBJECT not in (getattr(index, "names", None) or ()):
+    if level not in (getattr(index, "names", None) or ()):
         return None
-    return np.asarray(X.index.get_level_values(SUBJECT))
+    return np.asarray(X.index.get_level_values(level))
 
 
 _warned: set[str] = set()
@@ -169,8 +158,9 @@ def warn_without_groups(owner: str, stacklevel: int = 3) -> None:
         return
     _warned.add(owner)
     warnings.warn(
-        f"{owner} got no groups: every row counts as a participant. Give a FeatureTable, groups, "
-        f'or an index of X named "{SUBJECT}".',
+        f"{owner} got no groups: every row counts as a participant. Give groups, or a DataFrame X "
+        f'with an index named "{SUBJECT}"; a step before that returns an array drops the index, '
+        'unless set_output(transform="pandas") is called on it.',
         UserWarning,
         stacklevel=stacklevel,
     )

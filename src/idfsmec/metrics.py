@@ -116,7 +116,8 @@ def _log_loss(decisions: Floats, y: Codes, *, slope: float) -> Floats:
     """Mean over the classes that occur of the mean log loss, with softmax as probabilities."""
     log_odds = slope * decisions
     losses = special.logsumexp(log_odds, axis=-1) - log_odds[..., np.arange(y.size), y]
-    return np.mean([losses[..., y == k].mean(axis=-1) for k in np.unique(y)], axis=0)
+    of_classes = [losses[..., y == k].mean(axis=-1) for k in np.unique(y)]
+    return np.asarray(np.mean(of_classes, axis=0))
 
 
 def mean_auc(decisions: Floats, y: Codes) -> float:

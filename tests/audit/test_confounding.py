@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from idfsmec.audit.confounding import (
-    Subjects,
+    LabelledSubjects,
     among_matched,
     auc_in_strata,
     boosting_decisions,
@@ -28,7 +28,7 @@ def variables(values):
 
 
 def subjects(y=Y):
-    return Subjects(np.arange(y.size), y, int(y.max()) + 1)
+    return LabelledSubjects(np.arange(y.size), y, int(y.max()) + 1)
 
 
 def logistic(values, y, folds):
@@ -189,14 +189,14 @@ def test_what_the_nuisance_does_not_touch_stays_as_it_is():
 def test_labels_are_permuted_within_sites():
     samples = np.arange(36) // 2
     y, sites = samples % 2, samples // 2 % 3
-    permuted = Subjects.of(y, samples, 2).permute(np.random.default_rng(0), sites)[samples]
+    permuted = LabelledSubjects.of(y, samples, 2).permute(np.random.default_rng(0), sites)[samples]
     assert (permuted != y).any()
     for site in range(3):
         assert permuted[sites == site].sum() == y[sites == site].sum()
 
 
 def test_a_subject_under_two_labels_counts_once_within_each():
-    found = Subjects.of(np.array([0, 0, 1, 1]), np.array([5, 5, 5, 6]), 2)
+    found = LabelledSubjects.of(np.array([0, 0, 1, 1]), np.array([5, 5, 5, 6]), 2)
     assert found.y.tolist() == [0, 1, 1]
     assert found.member.tolist() == [0, 0, 1, 2]
     means = found.mean(np.array([[1.0], [np.nan], [4.0], [6.0]]))

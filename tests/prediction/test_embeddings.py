@@ -31,7 +31,7 @@ def table():
 
 
 def test_each_channel_has_the_components_of_its_own_samples(table):
-    reduced = ChannelPCA(n_components=3).set_output(transform="pandas").fit(table)
+    reduced = ChannelPCA(n_components=3).set_output(transform="pandas").fit(table.X)
     found = reduced.transform(table.X)
     assert list(found) == [f"{c}__pc{k}" for c in ("F3", "O2") for k in (1, 2, 3)]
     seen = table.observed["O2"].to_numpy()

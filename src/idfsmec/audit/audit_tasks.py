@@ -252,7 +252,7 @@ class _Parts:
 
     def __post_init__(self) -> None:
         table, self.splits = self.table, list[Fold]()
-        self.subjects = confounding.Subjects.of(table.y, table.subjects, table.n_classes)
+        self.subjects = confounding.LabelledSubjects.of(table.y, table.subjects, table.n_classes)
         n_splits = min(self.n_splits, most_splits(table.y, table.subjects))
         if self.folds == "site" or n_splits >= 2:
             self.splits = self._split(table, self.folds, n_splits)

@@ -307,7 +307,7 @@ def _encode(name: str, values: pd.Series) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class Subjects:
+class LabelledSubjects:
     """Subjects within labels: a subject with two labels counts once within each.
 
     ``member`` is the subject of each sample, ``y`` the class of each subject.
@@ -318,7 +318,7 @@ class Subjects:
     n_classes: int
 
     @classmethod
-    def of(cls, y: Codes, subjects: Codes, n_classes: int) -> Subjects:
+    def of(cls, y: Codes, subjects: Codes, n_classes: int) -> LabelledSubjects:
         """Find the subjects of a table."""
         cells, member = np.unique(subjects * n_classes + y, return_inverse=True)
         return cls(member.astype(np.intp), (cells % n_classes).astype(np.intp), n_classes)
@@ -342,7 +342,7 @@ class Subjects:
 
 def judge_alone(
     variables: pd.DataFrame,
-    subjects: Subjects,
+    subjects: LabelledSubjects,
     *,
     n_permutations: int = N_PERMUTATIONS,
     seed: int = 0,
@@ -387,7 +387,7 @@ def judge_alone(
 
 
 def leading_decisions(
-    variables: pd.DataFrame, subjects: Subjects, alone: list[dict[str, Any]]
+    variables: pd.DataFrame, subjects: LabelledSubjects, alone: list[dict[str, Any]]
 ) -> list[list[float]]:
     """Give the variable that separates two classes best as decisions; none for more classes."""
     if subjects.n_classes != 2 or not alone:
@@ -400,7 +400,7 @@ def leading_decisions(
 
 def judge_together(
     values: Floats,
-    subjects: Subjects,
+    subjects: LabelledSubjects,
     fold_of: Codes,
     *,
     n_permutations: int = N_PERMUTATIONS_TOGETHER,
@@ -550,7 +550,7 @@ def auc_in_strata(eeg: Floats, levels: Sequence[str], y: Codes) -> list[dict[str
 
 
 def residuals(
-    X: Floats, nuisance: Floats, subjects: Subjects, train: Codes | NDArray[np.bool_]
+    X: Floats, nuisance: Floats, subjects: LabelledSubjects, train: Codes | NDArray[np.bool_]
 ) -> Floats:
     """Regress the nuisance variables out of every column that enough subjects have.
 

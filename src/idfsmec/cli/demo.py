@@ -70,7 +70,7 @@ def demo(out: AnyPath = Path("idfsmec-demo"), quick: bool = False, force: bool =
         f"epochs are missing ({len(cohort.detachments)} electrodes were detached)."
     )
     path = table.write(out / "cohort.parquet")
-    selector = IDFSMEC().fit(table)
+    selector = IDFSMEC().fit(table.X, table.y)
     best = table.X.columns[selector.ranking_.argsort()[:20]]
     hits = set(cohort.informative_features) & set(best)
     say(

@@ -70,7 +70,7 @@ def features(
     after a stop.
     """
     from idfsmec._parallel import count_jobs
-    from idfsmec.features.batch import check_output, extract_to_file
+    from idfsmec.features.batch import check_table_path, extract_to_file
     from idfsmec.recordings import check_duplicates, find_recordings
 
     names = options.split_names(features)
@@ -84,7 +84,7 @@ def features(
         raise InputError(
             "Give a manifest, a BIDS folder or a data set. See `idfsmec features --help`."
         )
-    output, n_jobs = check_output(output, overwrite=force), count_jobs(jobs)
+    output, n_jobs = check_table_path(output, overwrite=force), count_jobs(jobs)
     options.refuse_inputs(output, inputs)
     if dask is not None:
         options.check_cluster(dask)

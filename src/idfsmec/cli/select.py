@@ -87,12 +87,12 @@ def select(
     else:
         table, verdicts = _read(given, condition, harmonize, electrodes)
         with warnings_as_lines(), options.naming(given[0]):
-            selector = _tune(table, k) if tune else IDFSMEC(**settings).fit(table)
+            selector = _tune(table, k) if tune else IDFSMEC(**settings).fit(table.X, table.y)
             if resamples:
                 base = IDFSMEC(lam=selector.lam, gamma=selector.gamma)
                 with shown(f"{resamples} halves of the participants") as progress:
                     how: Any = {"n_resamples": resamples, "random_state": 0, "progress": progress}
-                    stability = StabilitySelector(base, **how).fit(table)
+                    stability = StabilitySelector(base, **how).fit(table.X, table.y)
     features, channels = ranking_frame(selector), channel_frame(selector)
     dead = selector.missingness_.set_index("channel")["dead"]
     channels = channels[~dead.loc[channels["channel"]].to_numpy()]
@@ -171,7 +171,8 @@ def _tune(table: FeatureTable, k: int | None) -> IDFSMEC:
 
     numbers: dict[str, Any] = {} if k is None else {"n_features_to_select": [k]}
     with shown("choosing lam, gamma and the number of features") as progress:
-        tuned = IDFSMECCV(imputer=ChannelImputer(), progress=progress, **numbers).fit(table)
+        tuned = IDFSMECCV(imputer=ChannelImputer(), progress=progress, **numbers)
+        tuned.fit(table.X, table.y)
     best = ", ".join(f"{name} = {value}" for name, value in tuned.best_params_.items())
     say(
         f"Inner folds chose {best} (log loss per participant {-tuned.best_score_:.3f}; "

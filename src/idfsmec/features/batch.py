@@ -320,7 +320,7 @@ def extract_table(
     return Extraction(table, [replace(one, X=pd.DataFrame()) for one in ordered], on_error)
 
 
-def check_output(output: str | PathLike[str], *, overwrite: bool = False) -> Path:
+def check_table_path(output: str | PathLike[str], *, overwrite: bool = False) -> Path:
     """Refuse, before any work is done, a file that cannot or should not be written."""
     path = Path(output)
     check_writable(path)
@@ -364,7 +364,7 @@ def extract_to_file(
     -------
     Extraction
     """
-    path = check_output(output, overwrite=overwrite)
+    path = check_table_path(output, overwrite=overwrite)
     folder = _parts_folder(path)
     busy = f"another process is making {path}; wait for it to end, or choose another name"
     with locked(folder / "lock", busy):

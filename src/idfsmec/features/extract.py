@@ -20,8 +20,8 @@ from idfsmec._validation import (
     CheckedEstimator,
     Constraints,
     SequenceOf,
-    checks_parameters,
     number,
+    validate_params,
 )
 from idfsmec.features.acquisition import acquisition_facts
 from idfsmec.features.families import EpochSignal
@@ -445,7 +445,7 @@ class FeatureExtractor(TransformerMixin, CheckedEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    @checks_parameters
+    @validate_params
     def fit(self, X: Any, y: Any = None) -> Self:
         """Remember the channels.
 

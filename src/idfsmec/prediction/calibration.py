@@ -28,9 +28,9 @@ class Calibration:
 
     def __init__(self, held_out: Mapping[str, Any]) -> None:
         self._shares = np.array(held_out["shares"], dtype=np.float64)
-        self._given = _log_odds(np.array(held_out["left"], dtype=np.float64))
+        self._log_odds = _log_odds(np.array(held_out["left"], dtype=np.float64))
         true = np.array(held_out["true"])
-        self._hits = np.eye(self._given.shape[2])[true]
+        self._hits = np.eye(self._log_odds.shape[2])[true]
         # Probabilities are meant for classes that are as frequent as the model's prior.
         self._totals = np.array(held_out["prior"], dtype=np.float64) * true.size
 
@@ -53,8 +53,8 @@ class Calibration:
         mean = np.clip(epochs[:, best].mean(), _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
         of_mean = epochs[:, best].var() / len(epochs) / (mean * (1 - mean)) ** 2
         half = ndtri((1 + _LEVEL) / 2) * np.sqrt(variance + coefs[best, 1] ** 2 * of_mean)
-        others = np.arange(n_classes) != best  # they share what is left; of two it is theirs
-        probabilities[others] *= (1 - probabilities[best]) / probabilities[others].sum()
+        rest = np.arange(n_classes) != best  # they share what is left; of two it is theirs
+        probabilities[rest] *= (1 - probabilities[best]) / probabilities[rest].sum()
         low, high = expit([values[best] - half, values[best] + half])
         return probabilities, float(low), float(high)
 
@@ -62,18 +62,18 @@ class Calibration:
         """Calibrate each held-out subject, with all channels, by the others: (n, n_classes)."""
         without = 1 - np.eye(len(self._hits))
         values = []
-        for code, given in enumerate(self._given[0].T):
+        for code, log_odds in enumerate(self._log_odds[0].T):
             coefs, _ = self._fit(0, code, without)
-            values.append(coefs[:, 0] + coefs[:, 1] * given)
+            values.append(coefs[:, 0] + coefs[:, 1] * log_odds)
         probabilities = expit(np.stack(values, axis=1))
         return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
 
     def _fit(self, share: int, code: int, included: Floats) -> tuple[Floats, Floats]:
         """Fit a line for each choice of subjects (B, n): shift and slope (B, 2), covariance."""
         weights = included * ((self._totals / np.maximum(included @ self._hits, 1)) @ self._hits.T)
-        given, hit = self._given[share][:, code], self._hits[:, code]
-        design = np.column_stack([np.ones(given.size), given])
-        products = (design[:, :, None] * design[:, None, :]).reshape(given.size, 4)
+        log_odds, hit = self._log_odds[share][:, code], self._hits[:, code]
+        design = np.column_stack([np.ones(log_odds.size), log_odds])
+        products = (design[:, :, None] * design[:, None, :]).reshape(log_odds.size, 4)
         start = np.array([0.0, 1.0])
         coefs = np.tile(start, (len(weights), 1))
         for _ in range(_NEWTON_STEPS):

@@ -14,7 +14,13 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length
 
-from idfsmec._validation import Constraints, StrOptions, checks_parameters, integer
+from idfsmec._validation import (
+    Constraints,
+    StrOptions,
+    index_level,
+    integer,
+    validate_params,
+)
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.metrics import describe_confounding, site_confounding
 from idfsmec.prediction.imputer import Array, IncompleteTransformer, Indices, Mask
@@ -123,7 +129,7 @@ class SiteHarmonizer(IncompleteTransformer):
     min_reference: int = 20
     require_sites: bool = True
 
-    @checks_parameters
+    @validate_params
     def fit(
         self,
         X: ArrayLike,
@@ -246,24 +252,23 @@ class SiteHarmonizer(IncompleteTransformer):
 
     def _check(
         self, X: Any, sites: ArrayLike | None, covariates: ArrayLike | None, reset: bool = False
-    ) -> tuple[Array, NDArray, Array]:
-        """Give samples as numbers, the name of each one's site, and covariates as a table."""
+    ) -> tuple[Array, NDArray[Any], Array]:
+        """Return samples as numbers, the site of each, and covariates in columns."""
         values = self._check_samples(X, reset)
-        names, n_samples = np.zeros(len(values), dtype=np.intp), len(values)
-        if sites is not None:
-            names = _per_sample("sites", sites, n_samples)
-        elif SITE in (getattr(getattr(X, "index", None), "names", None) or ()):
-            names = np.asarray(X.index.get_level_values(SITE))
-        elif self.require_sites:
-            raise ArgumentError(
-                "sites is not given and X has no index level 'site': give sites, or set "
-                "require_sites=False to leave such data as they are.",
-                argument="sites",
-            )
+        n_samples = len(values)
+        names = index_level(X, SITE) if sites is None else _per_sample("sites", sites, n_samples)
+        if names is None:
+            if self.require_sites:
+                raise ArgumentError(
+                    "sites is not given and X has no index level 'site': give sites, or set "
+                    "require_sites=False to leave such data as they are.",
+                    argument="sites",
+                )
+            names = np.zeros(n_samples, dtype=np.intp)
         if covariates is None:
             return values, names, np.empty((n_samples, 0))
-        given = np.asarray(covariates)
-        columns = given[:, None] if given.ndim == 1 else given
+        columns = np.asarray(covariates)
+        columns = columns[:, None] if columns.ndim == 1 else columns
         checked: Array = check_array(columns, dtype=np.float64, input_name="covariates")
         if len(checked) != n_samples:
             message = f"covariates has {len(checked)} rows for {n_samples} samples."
@@ -322,7 +327,7 @@ class SiteHarmonizer(IncompleteTransformer):
         return rows & learned[member], learned
 
 
-def _per_sample(argument: str, values: ArrayLike, n_samples: int) -> NDArray:
+def _per_sample(argument: str, values: ArrayLike, n_samples: int) -> NDArray[Any]:
     array = np.asarray(values)
     if array.shape != (n_samples,):
         message = f"{argument} has shape {array.shape} for {n_samples} samples."
@@ -390,9 +395,9 @@ def reference_class(harmonize: bool | str, classes: Iterable[Any]) -> Any:
 def site_harmonizer(table: FeatureTable, harmonize: bool | str = True) -> SiteHarmonizer:
     """Return a harmonizer for a table's sites: of all samples, or of those of the class named."""
     if table.sites is None or table.sites.nunique() < 2:
-        there = "no column 'site'" if table.sites is None else "only one site"
+        sites = "no column 'site'" if table.sites is None else "only one site"
         raise InputError(
-            f"to harmonize sites there must be at least two, and the table has {there}; name the "
+            f"to harmonize sites there must be at least two, and the table has {sites}; name the "
             "hospital of each recording in the manifest's column 'site', or do not harmonize",
             argument="harmonize",
         )

@@ -18,7 +18,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from idfsmec._parallel import one_blas_thread
-from idfsmec._validation import CheckedEstimator, Constraints, checks_parameters, integer, number
+from idfsmec._validation import CheckedEstimator, Constraints, integer, number, validate_params
 from idfsmec.solver.scaling import FAR, Scaling
 from idfsmec.table.columns import (
     SEPARATOR,
@@ -27,6 +27,7 @@ from idfsmec.table.columns import (
     join_column,
     observed_channels,
 )
+from idfsmec.table.feature_table import refuse_table
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -41,11 +42,19 @@ class IncompleteTransformer(OneToOneFeatureMixin, TransformerMixin, CheckedEstim
         tags.input_tags.allow_nan = True
         return tags
 
-    def _check_samples(self, X: ArrayLike, reset: bool = False, fewest: int = 1) -> Array:
+    def _check_samples(self, X: ArrayLike, reset: bool = False, min_samples: int = 1) -> Array:
+        refuse_table(X)
         if not reset:
             check_is_fitted(self)
-        how: Any = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "reset": reset}
-        return np.asarray(validate_data(self, X, ensure_min_samples=fewest, **how))
+        checked = validate_data(
+            self,
+            X,
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=min_samples,
+            reset=reset,
+        )
+        return np.asarray(checked)
 
 
 @dataclass(eq=False, repr=False)
@@ -125,7 +134,7 @@ class ChannelImputer(IncompleteTransformer):
     min_noise: float = 0.02
     max_iter: int = 25
 
-    @checks_parameters
+    @validate_params
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn the factors.
 
@@ -257,13 +266,13 @@ class ChannelPCA(IncompleteTransformer):
     _: KW_ONLY
     n_components: int = 16
 
-    @checks_parameters
-    def fit(self, X: Any, y: object = None) -> Self:
+    @validate_params
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn the components of each channel.
 
         Parameters
         ----------
-        X : FeatureTable or array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features)
             A channel of which a column is NaN is missing in that sample.
         y : ignored
 
@@ -273,12 +282,12 @@ class ChannelPCA(IncompleteTransformer):
         """
         from sklearn.decomposition import PCA  # slow to import, and only used here
 
-        values = self._check_samples(X, reset=True, fewest=2)
+        values = self._check_samples(X, reset=True, min_samples=2)
         names = getattr(self, "feature_names_in_", None)
         self.channel_names_, self._columns = channel_columns(self.channels, values.shape[1], names)
         self.components_: list[PCA | None] = []
-        for own in self._columns:
-            observed = values[~np.isnan(values[:, own]).any(axis=1)][:, own]
+        for columns in self._columns:
+            observed = values[~np.isnan(values[:, columns]).any(axis=1)][:, columns]
             n_components = min(self.n_components, *observed.shape)
             pca = PCA(n_components, svd_solver="full").fit(observed) if len(observed) else None
             self.components_.append(pca)
@@ -288,16 +297,16 @@ class ChannelPCA(IncompleteTransformer):
         """Return the components of each channel, NaN where the channel is missing."""
         values = self._check_samples(X)
         parts = [np.empty((len(values), 0))]
-        for own, pca in zip(self._columns, self.components_, strict=True):
+        for columns, pca in zip(self._columns, self.components_, strict=True):
             if pca is not None:
-                observed = ~np.isnan(values[:, own]).any(axis=1)
+                observed = ~np.isnan(values[:, columns]).any(axis=1)
                 part = np.full((len(values), pca.n_components_), np.nan)
                 if observed.any():
-                    part[observed] = pca.transform(values[observed][:, own])
+                    part[observed] = pca.transform(values[observed][:, columns])
                 parts.append(part)
         return np.hstack(parts)
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """Name the components, such as ``F3__pc1``."""
         check_is_fitted(self, "components_")
         _check_feature_names_in(self, input_features)
@@ -347,7 +356,7 @@ class FactorModel:
 
     def per_channel(self, per_feature: Array) -> Array:
         """Sum the rows of features over each channel's features."""
-        return np.stack([per_feature[own].sum(axis=0) for own in self.columns])
+        return np.stack([per_feature[columns].sum(axis=0) for columns in self.columns])
 
 
 def _leading_directions(values: Array, observed: Mask, n_factors: int) -> Array:

@@ -28,17 +28,18 @@ from idfsmec._validation import (
     Constraints,
     SequenceOf,
     StrOptions,
-    checks_parameters,
-    groups_of,
+    group_codes,
     integer,
     number,
+    validate_params,
     warn_without_groups,
 )
 from idfsmec.prediction.imputer import Array, ChannelImputer, FactorModel, Indices
 from idfsmec.selection.base import RankingSelector, check_samples
-from idfsmec.selection.idfsmec import ChannelEstimator, ChannelTable, Fits
+from idfsmec.selection.idfsmec import ChannelEstimator, ChannelSamples, SolvedChannels
 from idfsmec.solver.scaling import is_constant
 from idfsmec.table.columns import observed_channels
+from idfsmec.table.feature_table import refuse_table
 
 Folds = list[tuple[Indices, Indices]]
 
@@ -66,7 +67,9 @@ def _votes(factors: FactorModel, X: Array, coef: Array) -> tuple[Array, Array]:
     products = (coef[:, :, None] * factors.loadings[:, None, :]).reshape(len(coef), -1)
     toward = (~observed @ factors.per_channel(products)).reshape(len(X), coef.shape[1], -1)
     parts = np.hstack([coef, factors.loadings / factors.noise[:, None]])
-    per_channel = np.stack([values[:, own] @ parts[own] for own in factors.columns], axis=1)
+    per_channel = np.stack(
+        [values[:, columns] @ parts[columns] for columns in factors.columns], axis=1
+    )
     votes, evidence = np.split(per_channel, [coef.shape[1]], axis=2)
     votes = votes + np.einsum("ncq,nqr,nvr->nvc", toward, covariances, evidence, optimize=True)
     votes[~observed_channels(X, factors.columns)] = np.nan
@@ -79,8 +82,8 @@ def _thin_svd(A: Array) -> tuple[Array, Array, Array]:
     """Singular value decomposition without zero values, by the smaller side."""
     wide = A.shape[0] < A.shape[1]
     sizes, vectors = scipy.linalg.eigh(A @ A.T if wide else A.T @ A)
-    kept = sizes > 1e-12 * max(sizes[-1], 1e-300)
-    stretch, vectors = np.sqrt(sizes[kept]), vectors[:, kept]
+    positive = sizes > 1e-12 * max(sizes[-1], 1e-300)
+    stretch, vectors = np.sqrt(sizes[positive]), vectors[:, positive]
     if wide:
         return vectors, stretch, (vectors / stretch).T @ A
     return A @ (vectors / stretch), stretch, vectors.T
@@ -108,40 +111,42 @@ class ImputedLinear(ChannelEstimator):
     max_iter: int = 10_000
     device: str | None = None
 
-    @checks_parameters
-    def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
+    @validate_params
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
         """Learn to impute and to predict.
 
         Parameters
         ----------
-        X : FeatureTable or array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features)
             NaN where a channel is missing.
-        y : array-like of shape (n_samples,), optional
-            Class labels, or for a regressor the score; by default the labels of the table.
+        y : array-like of shape (n_samples,)
+            Class labels, or for a regressor the score.
         groups : array-like of shape (n_samples,), optional
-            Subject of every sample; inner folds keep subjects together. By default those of the
-            table, or an index of X named "subject"; with neither, every sample is a subject of
-            its own, and a warning says so once.
+            Subject of every sample; inner folds keep subjects together. By default an index of X
+            named "subject"; with neither, every sample is a subject of its own, and a warning
+            says so once.
 
         Returns
         -------
         self : object
         """
-        table = self.check_table(X, y, groups)
-        if table.groups is None:
+        samples = self.check_input(X, y, groups)
+        if samples.groups is None:
             warn_without_groups(type(self).__name__, stacklevel=4)
-        names = np.arange(len(table.X)) if table.groups is None else table.groups
+        names = np.arange(len(samples.X)) if samples.groups is None else samples.groups
         with one_blas_thread():
-            self._fit_table(table, np.unique(names, return_inverse=True)[1])
+            self._fit_checked(samples, np.unique(names, return_inverse=True)[1])
         return self
 
     @abstractmethod
-    def _fit_table(self, table: ChannelTable, subjects: Indices) -> None:
+    def _fit_checked(self, samples: ChannelSamples, subjects: Indices) -> None:
         """Learn from checked samples and the number of each one's subject."""
 
     def _learn(
         self,
-        table: ChannelTable,
+        samples: ChannelSamples,
         folds: Folds,
         subjects: Indices,
         targets: Array,
@@ -153,7 +158,7 @@ class ImputedLinear(ChannelEstimator):
         ``weights`` are of the samples in the model, ``subject_weights`` of the subjects in the
         loss. Returns, for each fold, the same average learned without its held-out samples.
         """
-        fits = table.solve([self.lam])
+        fits = samples.solve([self.lam])
         fits.warn(stacklevel=6)
         weighing = self._hold(fits)
         self.scores_, self.ranking_ = weighing.scores, weighing.ranking
@@ -162,12 +167,12 @@ class ImputedLinear(ChannelEstimator):
         n, n_candidates = len(subjects), len(_SHARES) * len(self.alphas) + 1
         errors = np.zeros((n, n_candidates, targets.shape[1]))
         learned = []
-        without = table.solve([self.lam], [test for _, test in folds]) if folds else fits
+        without = samples.solve([self.lam], [test for _, test in folds]) if folds else fits
         for fold, (train, test) in enumerate(folds):
             factors, coefs = self._learn_candidates(without, fold, train, targets, weights)
             mean = np.average(targets[train], axis=0, weights=weights[train])
             errors[test] = (mean - targets[test])[:, None]
-            errors[test, 1:] += np.tensordot(factors.impute(table.X[test]), coefs, axes=(1, 1))
+            errors[test, 1:] += np.tensordot(factors.impute(samples.X[test]), coefs, axes=(1, 1))
             learned.append((factors, coefs, test))
         by_subject = pd.DataFrame(errors.reshape(n, -1)).groupby(subjects).mean().to_numpy()
         squares = np.square(by_subject).reshape(-1, n_candidates, targets.shape[1]).sum(axis=2)
@@ -182,7 +187,7 @@ class ImputedLinear(ChannelEstimator):
         return [(model, np.tensordot(share, part, axes=1), test) for model, part, test in learned]
 
     def _learn_candidates(
-        self, fits: Fits, fold: int, train: Indices, targets: Array, weights: Array
+        self, fits: SolvedChannels, fold: int, train: Indices, targets: Array, weights: Array
     ) -> tuple[FactorModel, Array]:
         """Learn to impute and coefficients (n_candidates, D, c) from the training part of a fold.
 
@@ -190,19 +195,19 @@ class ImputedLinear(ChannelEstimator):
         are linear in an imputed sample, so a model of them and of the features is one of the
         features, with another penalty. One decomposition serves all.
         """
-        table, usable = fits.table, fits.usable(fold)
-        X, targets, weights = table.X[train], targets[train], weights[train]
-        known = np.where(usable[table.channel_of], X, np.nan)
-        factors = ChannelImputer(table.channel_of, n_factors=self.n_factors).fit(known).model_
+        samples, usable = fits.samples, fits.usable(fold)
+        X, targets, weights = samples.X[train], targets[train], weights[train]
+        known = np.where(usable[samples.channel_of], X, np.nan)
+        factors = ChannelImputer(samples.channel_of, n_factors=self.n_factors).fit(known).model_
         scaling = factors.scaling
-        if table.n_classes > 1:  # the mean of the classes' means speaks for none of them
-            means = pd.DataFrame(known).groupby(table.target[train]).mean().to_numpy()
+        if samples.n_classes > 1:  # the mean of the classes' means speaks for none of them
+            means = pd.DataFrame(known).groupby(samples.target[train]).mean().to_numpy()
             centre = np.where(np.isnan(means), scaling.mean, means).mean(axis=0)
             scaling = replace(scaling, mean=centre)
         factors = replace(factors, scaling=scaling, usable=usable)
         scores = fits.weigh(self.gamma, fold=fold).scores
         trust = (scores / max(scores.mean(), 1e-300) + _FLOOR) ** _POWER
-        trust[scaling.constant | ~usable[table.channel_of]] = 0.0
+        trust[scaling.constant | ~usable[samples.channel_of]] = 0.0
         Z, root = factors.impute(X), np.sqrt(weights)[:, None]
         Z = (Z - np.average(Z, axis=0, weights=weights)) * root
         targets = (targets - np.average(targets, axis=0, weights=weights)) * root
@@ -210,11 +215,11 @@ class ImputedLinear(ChannelEstimator):
         to_factors = precise @ np.linalg.inv(np.eye(q) + factors.loadings.T @ precise)
         left, stretch, right = _thin_svd(Z * trust)
         means, toward = left.T @ (Z @ to_factors), left.T @ targets
-        own, common = np.sum(stretch**2), np.sum(means**2)
+        of_features, of_factors = np.sum(stretch**2), np.sum(means**2)
         coefs = []
         for share in _SHARES:
-            b = share * weights.sum() / common if common > 0 else 0.0
-            a = (1 - share * (b > 0)) * weights.sum() / own if own > 0 else 0.0
+            b = share * weights.sum() / of_factors if of_factors > 0 else 0.0
+            a = (1 - share * (b > 0)) * weights.sum() / of_features if of_features > 0 else 0.0
             for alpha in self.alphas:
                 shrink = 1 / (a * stretch**2 + alpha)[:, None]
                 inner = np.eye(q) + b * means.T @ (shrink * means)
@@ -226,6 +231,7 @@ class ImputedLinear(ChannelEstimator):
 
     def _check(self, X: ArrayLike, answer: str = "") -> Array:
         """Check samples; warn of those that have no usable channel, and say what they get."""
+        refuse_table(X)
         check_is_fitted(self, "coef_")
         checked: Array = validate_data(
             self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
@@ -307,7 +313,9 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
     >>> X = rng.normal(size=(100, 6)) + 2 * (y == "depressed")[:, None]
     >>> X[rng.random(100) < 0.4, :3] = np.nan
     >>> X[np.isfinite(X[:, 0]) & (rng.random(100) < 0.4), 3:] = np.nan
-    >>> model = IDFSMECClassifier(["F3"] * 3 + ["F4"] * 3).fit(X[::2], y[::2])
+    >>> subjects = np.arange(100)
+    >>> model = IDFSMECClassifier(["F3"] * 3 + ["F4"] * 3)
+    >>> model = model.fit(X[::2], y[::2], groups=subjects[::2])
     >>> model.score(X[1::2], y[1::2]) > 0.9
     True
     >>> model.channel_votes([[2.0, 2.0, 2.0, np.nan, np.nan, np.nan]]).shape
@@ -318,14 +326,14 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
-    class_weight: dict | str | None = "balanced"
+    class_weight: dict[Any, float] | str | None = "balanced"
 
-    def _fit_table(self, table: ChannelTable, subjects: Indices) -> None:
-        codes, n_classes = table.target, table.n_classes
+    def _fit_checked(self, samples: ChannelSamples, subjects: Indices) -> None:
+        codes, n_classes = samples.target, samples.n_classes
         folds: Folds = []
         sizes = (np.unique(subjects[codes == k]).size for k in range(n_classes))
         if (n_folds := min(self.cv, *sizes)) > 1:
-            splits = StratifiedGroupKFold(n_folds).split(table.X, codes, subjects)
+            splits = StratifiedGroupKFold(n_folds).split(samples.X, codes, subjects)
             # Subjects who have samples of several classes may take all of one class with them.
             folds = [fold for fold in splits if np.unique(codes[fold[0]]).size == n_classes]
         # A subject with samples of two classes counts as two subjects.
@@ -339,8 +347,8 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
         if n_classes == 2:
             targets, self.intercept_ = targets[:, 1:], np.diff(self.intercept_)
-        learned = self._learn(table, folds, subjects, targets, weights, subject_weights)
-        self._coef *= self._calibrate(table.X, learned, subjects, class_of, subject_weights)
+        learned = self._learn(samples, folds, subjects, targets, weights, subject_weights)
+        self._coef *= self._calibrate(samples.X, learned, subjects, class_of, subject_weights)
         self.coef_ = self._coef.T / self._factors.scaling.unit
 
     def _calibrate(
@@ -425,7 +433,7 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         """Probability of each class, shape (n_samples, n_classes)."""
         return np.asarray(softmax(self._decide(X), axis=1))
 
-    def predict(self, X: ArrayLike) -> NDArray:
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Most probable class of each sample, shape (n_samples,)."""
         codes = self._decide(X).argmax(axis=1)
         return np.asarray(self.classes_[codes])
@@ -475,35 +483,43 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
     >>> X = rng.normal(size=(100, 6))
     >>> bdi = 15 + 8 * X[:, 4] + rng.normal(size=100)
     >>> X[rng.random(100) < 0.3, :3] = np.nan
-    >>> model = IDFSMECRegressor(["F3"] * 3 + ["F4"] * 3, n_features_to_select=1).fit(X, bdi)
+    >>> model = IDFSMECRegressor(["F3"] * 3 + ["F4"] * 3, n_features_to_select=1)
+    >>> model = model.fit(X, bdi, groups=np.arange(100))
     >>> model.get_support(indices=True), model.score(X, bdi) > 0.9
     (array([4]), True)
     """
 
     n_features_to_select: int | float = 20
 
-    def _fit_table(self, table: ChannelTable, subjects: Indices) -> None:
+    def _fit_checked(self, samples: ChannelSamples, subjects: Indices) -> None:
         n_subjects = int(subjects.max()) + 1
         n_folds, ones = min(self.cv, n_subjects), np.ones(n_subjects)
-        folds = list(GroupKFold(n_folds).split(table.X, groups=subjects)) if n_folds > 1 else []
-        self._learn(table, folds, subjects, table.target[:, None], np.ones(len(subjects)), ones)
+        folds = list(GroupKFold(n_folds).split(samples.X, groups=subjects)) if n_folds > 1 else []
+        self._learn(
+            samples, folds, subjects, samples.target[:, None], np.ones(len(subjects)), ones
+        )
         self._set_ranking(self.scores_, np.argsort(self.ranking_))
         self._coef *= self._target_std
         self.coef_ = self._coef[:, 0] / self._factors.scaling.unit
 
-    def check_table(
-        self, X: ArrayLike, y: Any, groups: Any = None, sample_weight: Any = None
-    ) -> ChannelTable:
+    def check_input(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None,
+        groups: ArrayLike | None = None,
+        sample_weight: object = None,
+    ) -> ChannelSamples:
         """Check the input; standardise the score; learn the channels."""
-        checked, given = check_samples(self, X, y, ensure_min_samples=2, y_numeric=True)
-        target = np.asarray(given, dtype=np.float64)
+        checked, score = check_samples(self, X, y, ensure_min_samples=2, y_numeric=True)
+        target = np.asarray(score, dtype=np.float64)
         if not np.isfinite(target).all():
             raise ValueError("y contains NaN or infinity; drop samples without a score first.")
         mean, std = target.mean(), target.std()
         if is_constant(mean, std):
             raise ValueError("All values of y are equal; there is nothing to predict.")
         self.intercept_, self._target_std = float(mean), float(std)
-        return self._table(checked, (target - mean) / std, np.empty(0), groups_of(X, groups))
+        target = (target - mean) / std
+        return self._with_channels(checked, target, np.empty(0), group_codes(X, groups))
 
     def predict(self, X: ArrayLike) -> Array:
         """Score of each sample from the channels it has.

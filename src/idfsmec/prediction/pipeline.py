@@ -76,6 +76,7 @@ from idfsmec.selection.base import check_samples, count_features, encode_labels
 from idfsmec.selection.defaults import CRITERION, N_FEATURES, N_INNER_SPLITS, SVM_COSTS
 from idfsmec.solver.scaling import FAR
 from idfsmec.table.columns import SITE, channel_codes, channel_columns
+from idfsmec.table.feature_table import refuse_table
 
 
 class SamplesClassifier(ClassifierMixin, CheckedEstimator):
@@ -92,7 +93,7 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         sites: ArrayLike | None = None,
         covariates: ArrayLike | None = None,
@@ -124,7 +125,7 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
     def check_training(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         sites: ArrayLike | None = None,
         covariates: ArrayLike | None = None,
@@ -182,6 +183,7 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
         self, X: ArrayLike, sites: ArrayLike | None, covariates: ArrayLike | None = None
     ) -> Samples:
         """Check new samples."""
+        refuse_table(X)
         check_is_fitted(self, "classes_")
         checked: Floats = validate_data(
             self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False

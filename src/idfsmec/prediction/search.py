@@ -16,11 +16,11 @@ from idfsmec._validation import (
     HasMethods,
     SequenceOf,
     StrOptions,
-    checks_parameters,
     fraction,
     group_names,
     integer,
     number,
+    validate_params,
     warn_without_groups,
 )
 from idfsmec.metrics import CRITERIA
@@ -103,7 +103,8 @@ missingness_, effects_
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X[::3, :10] = np.nan
     >>> channels = [0] * 10 + [1] * 10 + [2] * 10
-    >>> search = IDFSMECCV(channels, n_features_to_select=[2, 5, 10]).fit(X, y)
+    >>> search = IDFSMECCV(channels, n_features_to_select=[2, 5, 10])
+    >>> search = search.fit(X, y, groups=np.arange(len(y)))
     >>> sorted(search.best_params_), search.best_score_ > -0.3
     (['gamma', 'lam', 'n_features_to_select'], True)
     """
@@ -128,7 +129,7 @@ missingness_, effects_
     scoring: str = defaults.CRITERION
     progress: Listener | None = None
 
-    @checks_parameters
+    @validate_params
     def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
         """Choose parameters by inner folds, then fit on all samples.
 

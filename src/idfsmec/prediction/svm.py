@@ -27,8 +27,8 @@ from idfsmec._validation import (
     CheckedEstimator,
     Constraints,
     StrOptions,
-    checks_parameters,
     number,
+    validate_params,
 )
 from idfsmec.metrics import Codes, Floats
 
@@ -69,7 +69,7 @@ class LinearSVM(ClassifierMixin, CheckedEstimator):
     C: float = 1.0
     class_weight: dict[Any, float] | str | None = None
 
-    @checks_parameters
+    @validate_params
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to samples without missing values."""
         checked, labels = validate_data(self, X, y, dtype=np.float64)

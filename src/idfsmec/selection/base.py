@@ -31,11 +31,12 @@ from idfsmec._validation import (
     N_JOBS,
     CheckedEstimator,
     Constraints,
-    checks_parameters,
     fraction,
     integer,
     number,
+    validate_params,
 )
+from idfsmec.table.feature_table import refuse_table
 
 #: How many features a selector keeps by default; all, if there are fewer.
 DEFAULT_COUNT = 20
@@ -91,7 +92,7 @@ class RankingSelector(SelectorMixin, CheckedEstimator):
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self, "support_")
-        return self.support_
+        return np.asarray(self.support_)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -100,16 +101,16 @@ class CompleteSelector(RankingSelector):
 
     n_features_to_select: int | float = DEFAULT_COUNT
 
-    @checks_parameters
-    def fit(self, X: Any, y: Any = None) -> Self:
+    @validate_params
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Rank the features.
 
         Parameters
         ----------
-        X : FeatureTable or array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features)
             Complete data; NaN is refused.
-        y : array-like of shape (n_samples,), optional
-            Class labels; by default those of the table.
+        y : array-like of shape (n_samples,)
+            Class labels.
 
         Returns
         -------
@@ -118,7 +119,9 @@ class CompleteSelector(RankingSelector):
         self._rank(*self._check_input(X, y))
         return self
 
-    def _check_input(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray]:
+    def _check_input(
+        self, X: ArrayLike, y: ArrayLike | None
+    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
         checked, labels = check_samples(self, X, y)
         missing = np.isnan(checked)
         if missing.any():
@@ -133,16 +136,17 @@ class CompleteSelector(RankingSelector):
         return checked, encode_labels(labels)[0]
 
     @abstractmethod
-    def _rank(self, X: NDArray[np.float64], y: NDArray) -> None:
+    def _rank(self, X: NDArray[np.float64], y: NDArray[Any]) -> None:
         """Compute scores and hand them to :meth:`_set_ranking` or :meth:`_set_order`."""
 
 
 def check_samples(
-    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike | None, **how: Any
-) -> tuple[NDArray[np.float64], NDArray]:
+    estimator: BaseEstimator, X: Any, y: ArrayLike | None, **checks: Any
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Return samples as numbers, NaN allowed; the estimator learns their number and names."""
-    how |= {"dtype": np.float64, "ensure_all_finite": False}
-    checked, target = validate_data(estimator, X, y, **how)
+    refuse_table(X)
+    checks |= {"dtype": np.float64, "ensure_all_finite": False}
+    checked, target = validate_data(estimator, X, y, **checks)
     infinite = np.isinf(checked)
     if infinite.any():
         names = getattr(estimator, "feature_names_in_", np.arange(checked.shape[1]))
@@ -167,7 +171,7 @@ def ranks(order: NDArray[np.intp]) -> NDArray[np.intp]:
     return ranking
 
 
-def encode_labels(y: ArrayLike) -> tuple[NDArray[np.intp], NDArray]:
+def encode_labels(y: ArrayLike) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Turn class labels into codes 0 ... n_classes - 1."""
     check_classification_targets(y)
     classes, codes = np.unique(np.asarray(y), return_inverse=True)
@@ -227,14 +231,14 @@ def rank_grid(
     if callable(getattr(selector, "rank_grid", None)):
         ranks = clone(selector).rank_grid(X, y, settings, held_out=held_out, groups=groups)
         if ranks is not None:
-            return ranks
+            return np.asarray(ranks)
     check_consistent_length(X, y, groups)
     takes_groups = groups is not None and has_fit_parameter(selector, "groups")
     rankings = []
-    for kept in training_samples(_num_samples(X), held_out):
+    for train in training_samples(_num_samples(X), held_out):
         data = {"X": X, "y": y, **({"groups": groups} if takes_groups else {})}
         if held_out is not None:  # a table may be large: no copy of all of it
-            data = {name: _safe_indexing(part, kept) for name, part in data.items()}
+            data = {name: _safe_indexing(part, train) for name, part in data.items()}
         fits = [clone(selector).set_params(**setting).fit(**data) for setting in settings]
         rankings.append([fitted.ranking_ for fitted in fits])
     return np.array(rankings, dtype=np.intp)

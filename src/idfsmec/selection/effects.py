@@ -16,9 +16,10 @@ from scipy.stats import rankdata
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from idfsmec._validation import RandomState, as_generator, group_names, samples_of
+from idfsmec._validation import RandomState, as_generator, group_names
 from idfsmec.metrics import draw_within_classes
 from idfsmec.table.columns import SEPARATOR, channel_codes, channel_columns
+from idfsmec.table.feature_table import refuse_table
 
 Array = NDArray[np.float64]
 Sums = tuple[Array, Array, Array]
@@ -32,8 +33,8 @@ _Z = 1.959963984540054
 
 
 def feature_effects(
-    X: Any,
-    y: ArrayLike | None = None,
+    X: ArrayLike,
+    y: ArrayLike,
     groups: ArrayLike | None = None,
     *,
     names: Sequence[str] | None = None,
@@ -45,14 +46,13 @@ def feature_effects(
 
     Parameters
     ----------
-    X : FeatureTable or array-like of shape (n_samples, n_features)
+    X : array-like of shape (n_samples, n_features)
         NaN where a channel is missing.
-    y : array-like of shape (n_samples,), optional
-        Class labels, or a score; by default the labels of the table.
+    y : array-like of shape (n_samples,)
+        Class labels, or a score.
     groups : array-like of shape (n_samples,), optional
-        Subject of every sample; by default those of the table, or an index of X named
-        ``subject``. With neither every sample is a subject. A subject with samples of several
-        classes counts in each.
+        Subject of every sample; by default an index of X named ``subject``. With neither every
+        sample is a subject. A subject with samples of several classes counts in each.
     names : sequence of str, optional
         Of the features; by default the columns of X.
     numeric : bool, default=False
@@ -81,20 +81,21 @@ def feature_effects(
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat(["HC", "MDD"], 30)
     >>> X = pd.DataFrame({"F3__alpha": rng.normal(size=60) - (y == "MDD")})
-    >>> feature_effects(X, y)[["feature", "direction", "hedges_g", "auc"]].round(2)
+    >>> effects = feature_effects(X, y, groups=np.arange(60))
+    >>> effects[["feature", "direction", "hedges_g", "auc"]].round(2)
          feature     direction  hedges_g   auc
     0  F3__alpha  higher in HC     -0.67  0.67
     """
-    X, y = samples_of(X, y)
+    refuse_table(X)
     groups = group_names(X, groups)
     if names is None:
         names = [str(name) for name in getattr(X, "columns", range(np.shape(X)[1]))]
     values = np.asarray(X, dtype=np.float64)
     target = np.asarray(y)
-    who = np.arange(len(target)) if groups is None else groups
+    subjects = np.arange(len(target)) if groups is None else groups
     rng = as_generator(random_state)
     classes, codes = (np.empty(0), 0) if numeric else np.unique(target, return_inverse=True)
-    unit = np.unique(who, return_inverse=True)[1] * max(classes.size, 1) + codes
+    unit = np.unique(subjects, return_inverse=True)[1] * max(classes.size, 1) + codes
     # A subject's score; or a class, the same for all samples of a unit.
     scores = pd.Series(target if numeric else codes).groupby(unit).mean().to_numpy()
     rows = [np.arange(scores.size)] if numeric else [scores == k for k in range(classes.size)]
@@ -102,15 +103,15 @@ def feature_effects(
     # Effects have no unit. Powers of two change no digit, and squares stay finite.
     means = np.ldexp(means, -np.frexp(np.fmax.reduce(np.abs(means), axis=0, initial=0.0))[1])
     drawn = draw_within_classes(0 * scores if numeric else scores, n_resamples, rng)
-    draws = [drawn[:, own] for own in rows]
+    draws = [drawn[:, members] for members in rows]
     n_pairs = len(draws[0][0]) * len(draws[-1][0]) if classes.size == 2 else 1
     width = min(_BLOCK, max(1, _PAIRS // n_pairs)) if n_pairs <= _MOST_PAIRS else _BLOCK
     blocks = []
-    for some in gen_batches(values.shape[1], width):
+    for block in gen_batches(values.shape[1], width):
         if numeric:
-            sizes = _with_score(means[:, some], scores, draws[0])
+            sizes = _with_score(means[:, block], scores, draws[0])
         else:
-            sizes = _between([means[own, some] for own in rows], classes, draws)
+            sizes = _between([means[members, block] for members in rows], classes, draws)
         blocks.append(pd.DataFrame(sizes))
     frame = pd.DataFrame({"feature": list(names), "n_subjects": (~np.isnan(means)).sum(axis=0)})
     return frame.join(pd.concat(blocks, ignore_index=True))
@@ -135,7 +136,7 @@ def effects_of_sums(
     return frame.assign(direction=_direction(size, means, np.asarray(classes)), **sizes)
 
 
-def _direction(size: Array, means: Sequence[Array], classes: NDArray) -> NDArray:
+def _direction(size: Array, means: Sequence[Array], classes: NDArray[Any]) -> NDArray[Any]:
     """Return in which class the mean is highest; empty where the size is not known."""
     # Of two classes the sign of Hedges' g decides, which is that of the difference of means.
     highest = (size > 0).astype(int) if len(means) == 2 else np.argmax(means, axis=0)
@@ -144,7 +145,9 @@ def _direction(size: Array, means: Sequence[Array], classes: NDArray) -> NDArray
     return np.where(np.isnan(size), "", words[highest])
 
 
-def _between(parts: list[Array], classes: NDArray, draws: list[Array]) -> dict[str, NDArray]:
+def _between(
+    parts: list[Array], classes: NDArray[Any], draws: list[Array]
+) -> dict[str, NDArray[Any]]:
     """Direction and sizes from the subjects' means of each class."""
     name, statistic = ("hedges_g", _hedges) if len(parts) == 2 else ("eta_squared", _eta_squared)
     # Centred by everyone's mean: squares lose no digits then.
@@ -166,12 +169,12 @@ def _between(parts: list[Array], classes: NDArray, draws: list[Array]) -> dict[s
     return sizes
 
 
-def _with_score(means: Array, scores: Array, draws: Array) -> dict[str, NDArray]:
+def _with_score(means: Array, scores: Array, draws: Array) -> dict[str, NDArray[Any]]:
     """Direction and rank correlation from the subjects' means and scores."""
     ranks = rankdata(means, axis=0, nan_policy="omit")
     # The score is ranked among those who have the feature.
-    there = ~np.isnan(means)
-    of_score = rankdata(np.where(there, scores[:, None], np.nan), axis=0, nan_policy="omit")
+    observed = ~np.isnan(means)
+    of_score = rankdata(np.where(observed, scores[:, None], np.nan), axis=0, nan_policy="omit")
     rho = _correlation(ranks, of_score, np.ones((1, len(scores))))[0]
     low, high = _percentiles(_correlation(ranks, of_score, draws))
     words = np.where(rho > 0, "rises with the score", "falls with the score")
@@ -181,10 +184,10 @@ def _with_score(means: Array, scores: Array, draws: Array) -> dict[str, NDArray]
 
 def _sums(values: Array, weights: Array) -> Sums:
     """Count, sum and sum of squares of the resampled subjects, each (n_resamples, n_features)."""
-    there = ~np.isnan(values)
-    filled = np.where(there, values, 0.0)
-    count = weights @ there if not there.all() else weights.sum(axis=1)[:, None]
-    return count, weights @ filled, weights @ filled**2
+    observed = ~np.isnan(values)
+    zeroed = np.where(observed, values, 0.0)
+    count = weights @ observed if not observed.all() else weights.sum(axis=1)[:, None]
+    return count, weights @ zeroed, weights @ zeroed**2
 
 
 def _hedges(sums: list[Sums]) -> Array:
@@ -210,10 +213,10 @@ def _eta_squared(sums: list[Sums]) -> Array:
 
 def _correlation(first: Array, second: Array, weights: Array) -> Array:
     """Correlation over the resampled subjects who have the feature."""
-    there = ~np.isnan(first)
-    a, b = (np.where(there, part - np.nanmean(part), 0.0) for part in (first, second))
+    observed = ~np.isnan(first)
+    a, b = (np.where(observed, part - np.nanmean(part), 0.0) for part in (first, second))
     with np.errstate(divide="ignore", invalid="ignore"):
-        count = weights @ there
+        count = weights @ observed
         mean_a, mean_b = weights @ a / count, weights @ b / count
         both = weights @ (a * b) / count - mean_a * mean_b
         size = (weights @ a**2 / count - mean_a**2) * (weights @ b**2 / count - mean_b**2)
@@ -274,7 +277,7 @@ def ranking_frame(selector: Any) -> pd.DataFrame:
     >>> X = pd.DataFrame(rng.normal(size=(40, 2)), columns=["F3__alpha", "Cz__alpha"])
     >>> y = np.arange(40) % 2
     >>> X["Cz__alpha"] += 2 * y
-    >>> selector = IDFSMEC(n_features_to_select=1).fit(X, y)
+    >>> selector = IDFSMEC(n_features_to_select=1).fit(X, y, groups=np.arange(40))
     >>> ranking_frame(selector)[["rank", "channel", "feature", "selected"]]
        rank channel feature  selected
     0     1      Cz   alpha      True
@@ -308,7 +311,7 @@ def channel_frame(selector: Any) -> pd.DataFrame:
         Columns ``channel, weight, n_selected`` (how many of its features are kept).
     """
     columns, _ = _channels_of(selector)
-    counts = [int(selector.support_[own].sum()) for own in columns]
+    counts = [int(selector.support_[indices].sum()) for indices in columns]
     names, weights = selector.channel_names_, selector.channel_weights_
     frame = pd.DataFrame({"channel": names, "weight": weights, "n_selected": counts})
     return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)

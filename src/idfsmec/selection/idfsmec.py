@@ -1,9 +1,9 @@
 """IDFSMEC: features and channels ranked from samples in which channels are missing.
 
-:class:`ChannelTable` holds checked samples with their channels and solves all channels for any
-folds and redundancy weights; :class:`Fits` holds what was solved, weighs channels and orders
-features. Samples are seen once, to be summed up (:mod:`idfsmec.solver.sums`); all that follows
-needs sums alone, whether of rows in memory, of files read piece by piece or of sites.
+:class:`ChannelSamples` holds checked samples with their channels and solves all channels for any
+folds and redundancy weights; :class:`SolvedChannels` holds what was solved, weighs channels and
+orders features. Samples are seen once, to be summed up (:mod:`idfsmec.solver.sums`); all that
+follows needs sums alone, whether of rows in memory, of files read piece by piece or of sites.
 """
 
 from __future__ import annotations
@@ -34,12 +34,11 @@ from idfsmec._validation import (
     SequenceOf,
     StrOptions,
     check_parameters,
-    checks_parameters,
+    group_codes,
     group_names,
-    groups_of,
     integer,
     number,
-    samples_of,
+    validate_params,
     warn_without_groups,
 )
 from idfsmec.errors import InputError
@@ -98,15 +97,15 @@ _UNTESTED = "too few participants of a class have it to test it"
 
 
 @dataclass(frozen=True, repr=False)
-class ChannelTable:
+class ChannelSamples:
     """Checked samples with channels, to be solved for any folds and redundancy weights."""
 
     X: Array  # NaN where missing; without rows where only sums are known
-    target: NDArray  # codes of the classes, or the standardised target
-    classes: NDArray  # the labels; empty for a numeric target
-    channel_names: NDArray  # in order of first appearance
+    target: NDArray[Any]  # codes of the classes, or the standardised target
+    classes: NDArray[Any]  # the labels; empty for a numeric target
+    channel_names: NDArray[Any]  # in order of first appearance
     columns: list[Indices]  # of each channel
-    groups: NDArray | None  # subject of each sample
+    groups: NDArray[Any] | None  # subject of each sample
     options: Options
     weights: Array | None = None  # of the samples
 
@@ -164,12 +163,14 @@ class ChannelTable:
             rows=rows,
         )
 
-    def solve(self, lams: Sequence[float], held_out: Sequence[Indices] | None = None) -> Fits:
+    def solve(
+        self, lams: Sequence[float], held_out: Sequence[Indices] | None = None
+    ) -> SolvedChannels:
         """Solve all channels of every fold at every redundancy weight."""
         samples = training_samples(self.target.size, held_out)
         return self.solve_sums(lams, (self.sums(rows) for rows in samples))
 
-    def solve_sums(self, lams: Sequence[float], tables: Iterable[Sums]) -> Fits:
+    def solve_sums(self, lams: Sequence[float], tables: Iterable[Sums]) -> SolvedChannels:
         """Solve all channels of tables that are known by their sums."""
         wanted = [float(lam) for lam in lams]
         at_once = max(1, _PROBLEMS // (8 * self.channel_names.size))
@@ -189,7 +190,7 @@ class ChannelTable:
                 losses[fold] = np.where(usable, on_others, np.inf)
             else:
                 fallbacks += 1
-        return Fits(self, solved, losses, fallbacks)
+        return SolvedChannels(self, solved, losses, fallbacks)
 
 
 class Weighing(NamedTuple):
@@ -202,10 +203,10 @@ class Weighing(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Fits:
+class SolvedChannels:
     """Solved channels of every fold (F) at every redundancy weight (L)."""
 
-    table: ChannelTable
+    samples: ChannelSamples
     channels: ChannelFits
     losses: Array  # that weigh the channels; infinite: no weight, (F, L, V)
     n_fallbacks: int  # folds with the loss of the training samples: too few subjects to hold out
@@ -213,10 +214,10 @@ class Fits:
     def weigh(self, gamma: float, *, fold: int = 0, lam: int = 0) -> Weighing:
         """Compute channel weights and order features; see ``ranking_`` of :class:`IDFSMEC`."""
         losses, gains = self.losses[fold, lam], self.channels.gains[fold, lam]
-        usable, channel = np.isfinite(losses), self.table.channel_of
-        weighting, alpha = self.table.options.channel_weighting, np.zeros(losses.size)
+        usable, channel = np.isfinite(losses), self.samples.channel_of
+        weighting, alpha = self.samples.options.channel_weighting, np.zeros(losses.size)
         alpha[usable] = channel_weights(losses[usable], gamma, weighting=weighting)
-        by_subject = self.table.groups is not None
+        by_subject = self.samples.groups is not None
         weights = self.channels.strengths if by_subject else self.channels.feature_weights
         scores = alpha[channel] * weights[fold, lam]
         left_out = (gains < 0) | ~usable[channel]
@@ -227,19 +228,19 @@ class Fits:
 
     def usable(self, fold: int = 0) -> NDArray[np.bool_]:
         """Whether each channel has information, shape (n_channels,)."""
-        return np.isfinite(self.channels.objectives[fold, 0])
+        return np.asarray(np.isfinite(self.channels.objectives[fold, 0]))
 
     @property
     def held_out_loss(self) -> Array | None:
         """Of the first fold's channels at the first redundancy weight, where it weighs them."""
-        weighs = self.table.holds_out and not self.n_fallbacks
+        weighs = self.samples.holds_out and not self.n_fallbacks
         return self.losses[0, 0] if weighs else None
 
     def history(self, gamma: float) -> Array:
         """Weighted sum over the channels' objectives after each iteration, of the first fold."""
         courses = self.channels.history[:, self.usable()]
         if self.held_out_loss is None:
-            weighting = self.table.options.channel_weighting
+            weighting = self.samples.options.channel_weighting
             course = total_objective(courses, gamma, weighting=weighting)
         else:
             course = courses @ self.weigh(gamma).channel_weights[self.usable()] ** gamma
@@ -248,7 +249,11 @@ class Fits:
 
     def warn(self, stacklevel: int = 4) -> None:
         """Warn of channels without information and of those that did not converge."""
-        names, n_folds, options = self.table.channel_names, len(self.losses), self.table.options
+        names, n_folds, options = (
+            self.samples.channel_names,
+            len(self.losses),
+            self.samples.options,
+        )
         counts: Counter[tuple[int, str]] = Counter()
         for fold, unusable in enumerate(self.channels.unusable):
             if len(unusable) == names.size:
@@ -286,13 +291,13 @@ class Fits:
             )
 
 
-def _corrected(fits: Fits, study: Study) -> Fits:
+def _corrected(fits: SolvedChannels, study: Study) -> SolvedChannels:
     """Judge channels that no split judges by their loss on the training subjects, corrected."""
     if fits.held_out_loss is None:
         return fits
     whole = Split(*2 * (np.ones(study.sums.classes.size, dtype=bool),))
     with one_blas_thread():
-        (judged,) = held_out_losses([study.sums], [1.0], fits.table.options, [[whole]])
+        (judged,) = held_out_losses([study.sums], [1.0], fits.samples.options, [[whole]])
     losses = fits.losses.copy()
     for name in study.corrected:
         v = study.channels.index(name)
@@ -326,34 +331,40 @@ class ChannelEstimator(CheckedEstimator):
         """Return how channels are posed, solved and weighted."""
         return {name: value for name, value in self.get_params(False).items() if name in OPTIONS}
 
-    def check_table(
+    def check_input(
         self,
         X: ArrayLike,
         y: ArrayLike | None,
         groups: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-    ) -> ChannelTable:
+    ) -> ChannelSamples:
         """Check the input; learn classes and channels."""
         checked, labels = check_samples(self, X, y, ensure_min_samples=2)
         weights = None
         if sample_weight is not None:
-            how: Any = {"dtype": np.float64, "ensure_non_negative": True}
-            weights = _check_sample_weight(sample_weight, checked, **how)
-        subjects = groups_of(X, groups)
+            weights = _check_sample_weight(
+                sample_weight, checked, dtype=np.float64, ensure_non_negative=True
+            )
+        subjects = group_codes(X, groups)
         codes, self.classes_ = encode_labels(labels)
-        return self._table(checked, codes, self.classes_, subjects, weights)
+        return self._with_channels(checked, codes, self.classes_, subjects, weights)
 
-    def _table(
-        self, X: Array, target: NDArray, classes: NDArray, groups: Any, weights: Any = None
-    ) -> ChannelTable:
+    def _with_channels(
+        self,
+        X: Array,
+        target: NDArray[Any],
+        classes: NDArray[Any],
+        groups: NDArray[Any] | None,
+        weights: Array | None = None,
+    ) -> ChannelSamples:
         """Put checked samples together with channels, which are learned, and options."""
         names = getattr(self, "feature_names_in_", None)
         self.channel_names_, columns = channel_columns(self.channels, X.shape[1], names)
         options = Options(**{"lam_scale": "samples", **self._options()})
-        samples = (X, target, classes, self.channel_names_, columns, groups)
-        return ChannelTable(*samples, options, weights)
+        names_and_columns = self.channel_names_, columns
+        return ChannelSamples(X, target, classes, *names_and_columns, groups, options, weights)
 
-    def _hold(self, fits: Fits) -> Weighing:
+    def _hold(self, fits: SolvedChannels) -> Weighing:
         """Keep what was solved with all samples; return the order of features."""
         solved, weighing = fits.channels, fits.weigh(self.gamma)
         self.objective_ = solved.objectives[0, 0]
@@ -493,7 +504,7 @@ class IDFSMEC(ChannelSelector):
     >>> X = pd.DataFrame(rng.normal(size=(100, 6)), columns=names)
     >>> X["F3__alpha"] += y == "depressed"
     >>> X.loc[rng.random(100) < 0.3, ["F3__theta", "F3__alpha"]] = np.nan  # F3 fell off
-    >>> selector = IDFSMEC(n_features_to_select=1).fit(X, y)
+    >>> selector = IDFSMEC(n_features_to_select=1).fit(X, y, groups=np.arange(100))
     >>> selector.get_feature_names_out()
     array(['F3__alpha'], dtype=object)
     """
@@ -502,7 +513,7 @@ class IDFSMEC(ChannelSelector):
     lam: float = 1.0
     gamma: float = 2.0
 
-    @checks_parameters
+    @validate_params
     def fit(
         self,
         X: Any,
@@ -514,18 +525,18 @@ class IDFSMEC(ChannelSelector):
 
         Parameters
         ----------
-        X : FeatureTable, array-like of shape (n_samples, n_features), path or data set
+        X : array-like of shape (n_samples, n_features), path or data set
             NaN where a channel is missing. A channel some of whose features are NaN at a sample
             counts as missing there. The path of a table, or of a folder of Parquet files, a
             ``pyarrow.dataset.Dataset`` or a ``dask.dataframe.DataFrame`` stands for the table,
             with labels and subjects. It is read twice, a few rows at a time, so it may be larger
             than the memory; ``effects_`` then have neither bootstrap intervals nor AUC.
-        y : array-like of shape (n_samples,), optional
-            Class labels; by default those of the table.
+        y : array-like of shape (n_samples,)
+            Class labels; None with a path or data set, which has them.
         groups : array-like of shape (n_samples,), optional
-            Subject of every sample; by default those of the table, or an index of X named
-            ``subject``. Each subject counts once, however many samples there are. With neither,
-            each sample counts once, as in the paper, and a warning says so once.
+            Subject of every sample; by default an index of X named ``subject``, which ``table.X``
+            has. Each subject counts once, however many samples there are. With neither, each
+            sample counts once, as in the paper, and a warning says so once.
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights of the samples, which multiply those by subject.
 
@@ -535,7 +546,7 @@ class IDFSMEC(ChannelSelector):
         """
         self.__dict__.pop("_pieces", None)
         if is_stored(X):
-            if any(given is not None for given in (y, groups, sample_weight)):
+            if not (y is None and groups is None and sample_weight is None):
                 raise InputError(
                     f"{type(self).__name__} got the name of a table together with y, groups or "
                     "sample_weight: labels and subjects are columns of the table, and its "
@@ -544,21 +555,21 @@ class IDFSMEC(ChannelSelector):
             channels = None if self.channels is None else np.asarray(self.channels).tolist()
             self._fit_study(stream_sums(X, channels))
             return self
-        table = self.check_table(X, y, groups, sample_weight)
-        if table.groups is None:
+        samples = self.check_input(X, y, groups, sample_weight)
+        if samples.groups is None:
             warn_without_groups(type(self).__name__, stacklevel=4)
-        labels = table.classes[table.target]
-        observed = observed_channels(table.X, table.columns)
+        labels = samples.classes[samples.target]
+        observed = observed_channels(samples.X, samples.columns)
         self._keep(
-            table.solve([self.lam]),
-            missingness_by_class(observed, labels, table.groups, table.channel_names),
+            samples.solve([self.lam]),
+            missingness_by_class(observed, labels, samples.groups, samples.channel_names),
             stacklevel=4,
         )
-        self._samples = table.X, labels, table.groups
+        self._samples = samples.X, labels, samples.groups
         self.__dict__.pop("effects_", None)
         return self
 
-    def _keep(self, fits: Fits, missingness: pd.DataFrame, stacklevel: int) -> None:
+    def _keep(self, fits: SolvedChannels, missingness: pd.DataFrame, stacklevel: int) -> None:
         """Warn of channels, and keep the ranking."""
         fits.warn(stacklevel + 1)
         self.missingness_ = missingness
@@ -567,7 +578,7 @@ class IDFSMEC(ChannelSelector):
         weighing = self._hold(fits)
         self._set_ranking(weighing.scores, weighing.order)
 
-    @checks_parameters
+    @validate_params
     def fit_summaries(self, summaries: Sequence[Summary], *, harmonize: bool = False) -> Self:
         """Rank features and channels from the summaries of sites.
 
@@ -619,7 +630,7 @@ class IDFSMEC(ChannelSelector):
         self._fit_study(study_of(list(summaries), harmonize=harmonize))
         return self
 
-    @checks_parameters
+    @validate_params
     def partial_fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Add samples to those of earlier calls, and rank from the sums over all of them.
 
@@ -658,7 +669,7 @@ class IDFSMEC(ChannelSelector):
 
     def _fit_study(self, study: Study, *, named: bool = True, by_subject: bool = True) -> None:
         """Rank from sums."""
-        table = ChannelTable(
+        samples = ChannelSamples(
             X=np.empty((0, len(study.columns))),
             target=np.empty(0),
             classes=np.array(study.labels),
@@ -667,14 +678,18 @@ class IDFSMEC(ChannelSelector):
             groups=np.empty(0) if by_subject else None,
             options=Options(**self._options()),
         )
-        fits = table.solve_sums([self.lam], [study.sums])
+        fits = samples.solve_sums([self.lam], [study.sums])
         if study.corrected:
             fits = _corrected(fits, study)
         self._keep(fits, study.missingness(), stacklevel=5)
         self.n_features_in_ = len(study.columns)
         if named:
             self.feature_names_in_ = np.array(study.columns, dtype=object)
-        self.classes_, self.channel_names_, self.study_ = table.classes, table.channel_names, study
+        self.classes_, self.channel_names_, self.study_ = (
+            samples.classes,
+            samples.channel_names,
+            study,
+        )
         self.__dict__.pop("_samples", None)
         self.__dict__["effects_"] = effects_of_sums(
             list(study.effects), study.labels, [str(column) for column in study.columns]
@@ -718,14 +733,14 @@ class IDFSMEC(ChannelSelector):
         name, default = type(self).__name__, self.get_params(deep=False)
         for setting in settings:
             check_parameters(name, self._parameter_constraints, {**default, **setting})
-        table = clone(self).check_table(X, y, groups)
-        for kept in training_samples(table.target.size, held_out):
+        samples = clone(self).check_input(X, y, groups)
+        for train in training_samples(samples.target.size, held_out):
             # The regression has a column per class: without one of them it is another problem.
-            if np.unique(table.target[kept]).size < table.n_classes:
+            if np.unique(samples.target[train]).size < samples.n_classes:
                 return None
         pairs = [(each.get("lam", self.lam), each.get("gamma", self.gamma)) for each in settings]
         lams = list(dict.fromkeys(lam for lam, _ in pairs))
-        fits = table.solve(lams, held_out)
+        fits = samples.solve(lams, held_out)
         fits.warn(stacklevel=3)
         return np.array(
             [
@@ -737,7 +752,7 @@ class IDFSMEC(ChannelSelector):
 
 def order_electrodes(
     X: ArrayLike, y: ArrayLike, channels: ArrayLike, groups: ArrayLike | None = None
-) -> NDArray:
+) -> NDArray[Any]:
     """Return the channels of columns by their weight in :class:`IDFSMEC`, heaviest first."""
     selector = IDFSMEC(channels).fit(X, y, groups=groups)
     return np.asarray(
@@ -804,7 +819,7 @@ class IDFSPath:
     gammas: Array
     scores: Array
     rankings: NDArray[np.intp]
-    channel_names: NDArray
+    channel_names: NDArray[Any]
     channel_weights: Array
     feature_weights: Array
     objectives: Array
@@ -812,8 +827,8 @@ class IDFSPath:
 
 
 def idfs_path(
-    X: Any,
-    y: ArrayLike | None = None,
+    X: ArrayLike,
+    y: ArrayLike,
     *,
     channels: ArrayLike | None = None,
     lams: Sequence[float] = LAMS,
@@ -851,10 +866,10 @@ def idfs_path(
     >>> path.scores.shape
     (2, 3, 13)
     """
-    given = {"lams": lams, "gammas": gammas, **options}
-    check_parameters("idfs_path", {**GRID, **OPTIONS}, given)
-    table = IDFSMEC(channels, **options).check_table(*samples_of(X, y), groups, sample_weight)
-    fits = table.solve(lams)
+    values = {"lams": lams, "gammas": gammas, **options}
+    check_parameters("idfs_path", {**GRID, **OPTIONS}, values)
+    samples = IDFSMEC(channels, **options).check_input(X, y, groups, sample_weight)
+    fits = samples.solve(lams)
     fits.warn(stacklevel=3)
     grid = [[fits.weigh(gamma, lam=row) for gamma in gammas] for row in range(len(lams))]
     solved = fits.channels
@@ -863,7 +878,7 @@ def idfs_path(
         gammas=np.array(gammas, dtype=float),
         scores=np.array([[weighing.scores for weighing in row] for row in grid]),
         rankings=np.array([[weighing.ranking for weighing in row] for row in grid]),
-        channel_names=table.channel_names,
+        channel_names=samples.channel_names,
         channel_weights=np.array([[weighing.channel_weights for weighing in row] for row in grid]),
         feature_weights=solved.feature_weights[0],
         objectives=solved.objectives[0],

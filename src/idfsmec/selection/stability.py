@@ -23,11 +23,11 @@ from idfsmec._validation import (
     Constraints,
     HasMethods,
     StrOptions,
-    checks_parameters,
     fraction,
-    groups_of,
+    group_codes,
     integer,
     number,
+    validate_params,
     warn_without_groups,
 )
 from idfsmec.progress import Listener, Steps
@@ -162,8 +162,10 @@ class StabilitySelector(RankingSelector):
         tags.input_tags.allow_nan = True
         return tags
 
-    @checks_parameters
-    def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
+    @validate_params
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
         """Run the selector on random halves of the subjects.
 
         Parameters
@@ -179,23 +181,25 @@ class StabilitySelector(RankingSelector):
             raise ValueError(f"n_resamples must be even, for pairs, got {self.n_resamples!r}.")
         checked, labels = check_samples(self, X, y)
         codes, self.classes_ = encode_labels(labels)
-        given = groups_of(X, groups)
-        if given is None:
+        known = group_codes(X, groups)
+        if known is None:
             warn_without_groups(type(self).__name__, stacklevel=4)
-        subjects = np.arange(codes.size) if given is None else given
+        subjects = np.arange(codes.size) if known is None else known
         selector = clone(IDFSMEC() if self.estimator is None else self.estimator)
         n_features = checked.shape[1]
-        own = getattr(selector, "channels", None) if self.channels is None else self.channels
+        channels = self.channels
+        if channels is None:
+            channels = getattr(selector, "channels", None)
         names = getattr(self, "feature_names_in_", None)
-        self.channel_names_, self._columns = channel_columns(own, n_features, names)
+        self.channel_names_, self._columns = channel_columns(channels, n_features, names)
         if hasattr(selector, "channels"):
             selector.set_params(channels=channel_codes(self._columns))
-        usual = self.n_features_to_select is None
-        wanted = int(np.sqrt(0.8 * n_features)) if usual else self._n_to_select(n_features)
+        default = self.n_features_to_select is None
+        wanted = int(np.sqrt(0.8 * n_features)) if default else self._n_to_select(n_features)
         selector.set_params(n_features_to_select=max(1, wanted))
         rng = check_random_state(self.random_state)
         halves = complementary_halves(subjects, codes, self.n_resamples // 2, rng)
-        rankings = self._rankings(selector, checked, codes, halves, given)
+        rankings = self._rankings(selector, checked, codes, halves, known)
         observed = observed_channels(checked, self._columns)
         of_class = [observed[codes == k].any(axis=0) for k in range(self.classes_.size)]
         self.dead_channels_ = np.sum(of_class, axis=0) < 2
@@ -205,10 +209,10 @@ class StabilitySelector(RankingSelector):
     def _rankings(
         self,
         selector: BaseEstimator,
-        X: NDArray,
+        X: NDArray[np.float64],
         codes: Indices,
         halves: list[Indices],
-        groups: NDArray | None,
+        groups: NDArray[Any] | None,
     ) -> NDArray[np.intp]:
         """Ranks of all features on every half, shape (n_resamples, n_features)."""
         impute = not get_tags(selector).input_tags.allow_nan and bool(np.isnan(X).any())
@@ -216,7 +220,7 @@ class StabilitySelector(RankingSelector):
         left_out = [halves[number ^ 1] for number in range(len(halves))]
         n_jobs = effective_n_jobs(self.n_jobs)
         # Each half needs a matrix of features per channel.
-        fitting = _ELEMENTS // (X.shape[1] * max(own.size for own in self._columns))
+        fitting = _ELEMENTS // (X.shape[1] * max(columns.size for columns in self._columns))
         size = max(1, min(fitting, _TOGETHER, -(-len(halves) // n_jobs)))
         batches = [left_out[first : first + size] for first in range(0, len(halves), size)]
         steps = Steps("halves", len(halves), self.progress)
@@ -233,7 +237,7 @@ class StabilitySelector(RankingSelector):
         q = min(q, n_features)
         self.selections_ = (rankings <= q) & ~dead
         self.frequencies_ = self.selections_.mean(axis=0)
-        by_channel = [self.selections_[:, own].any(axis=1).mean() for own in self._columns]
+        by_channel = [self.selections_[:, columns].any(axis=1).mean() for columns in self._columns]
         self.channel_frequencies_ = np.where(self.dead_channels_, np.nan, by_channel)
         self.stability_: Stability = _stability_of_pairs(self.selections_[:, ~dead])
         bound = (q, n_features, n_pairs, self.assumption)
@@ -256,7 +260,7 @@ class StabilitySelector(RankingSelector):
 
 
 def complementary_halves(
-    subjects: NDArray, codes: Indices, n_pairs: int, random_state: np.random.RandomState
+    subjects: NDArray[Any], codes: Indices, n_pairs: int, random_state: np.random.RandomState
 ) -> list[Indices]:
     """Samples of ``2 * n_pairs`` random halves of the subjects, each followed by its rest."""
     _, first, member = np.unique(subjects, return_index=True, return_inverse=True)
@@ -271,18 +275,18 @@ def complementary_halves(
     for _ in range(n_pairs):
         inside = np.zeros(first.size, dtype=bool)
         for code in np.unique(label):  # an odd subject goes to either half with equal chance
-            own = random_state.permutation(np.flatnonzero(label == code))
-            extra = random_state.randint(2) if own.size % 2 else 0
-            inside[own[: own.size // 2 + extra]] = True
+            members = random_state.permutation(np.flatnonzero(label == code))
+            extra = random_state.randint(2) if members.size % 2 else 0
+            inside[members[: members.size // 2 + extra]] = True
         halves += [np.flatnonzero(inside[member]), np.flatnonzero(~inside[member])]
     return halves
 
 
 def _half_ranks(
     selector: BaseEstimator,
-    X: NDArray,
+    X: NDArray[np.float64],
     codes: Indices,
-    groups: NDArray | None,
+    groups: NDArray[Any] | None,
     impute: bool,
     left_out: list[Indices],
 ) -> NDArray[np.intp]:
@@ -290,10 +294,10 @@ def _half_ranks(
     if not impute:
         return rank_grid(selector, X, codes, [{}], held_out=left_out, groups=groups)[:, 0]
     rankings = []
-    for kept in training_samples(codes.size, left_out):
-        imputed = Scaling.learn(X[kept]).imputed(X[kept])
-        subjects = None if groups is None else groups[kept]
-        rankings.append(rank_grid(selector, imputed, codes[kept], [{}], groups=subjects)[0, 0])
+    for train in training_samples(codes.size, left_out):
+        imputed = Scaling.learn(X[train]).imputed(X[train])
+        subjects = None if groups is None else groups[train]
+        rankings.append(rank_grid(selector, imputed, codes[train], [{}], groups=subjects)[0, 0])
     return np.array(rankings)
 
 
@@ -354,8 +358,8 @@ def selection_stability(selected: ArrayLike) -> Stability:
 
     Examples
     --------
-    >>> found = selection_stability([[1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0]])
-    >>> round(found.value, 3), found.verdict
+    >>> stability = selection_stability([[1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0]])
+    >>> round(stability.value, 3), stability.verdict
     (0.333, 'poor')
     """
     matrix = np.asarray(selected)

@@ -57,7 +57,7 @@ def feature_columns(frame: pd.DataFrame) -> list[str]:
 
 def channel_columns(
     channels: ArrayLike | None, n_features: int, feature_names: Sequence[str] | None
-) -> tuple[NDArray, list[NDArray[np.intp]]]:
+) -> tuple[NDArray[Any], list[NDArray[np.intp]]]:
     """Return names of channels, in order of first appearance, and the columns of each.
 
     Without ``channels`` (a label per feature), a channel is the part of the column name before the
@@ -155,11 +155,11 @@ def part_header(columns: Sequence[Any]) -> tuple[list[str], list[str]]:
                 f"needs exactly one column {name!r}, has {columns.count(name)}. A table has the "
                 f"columns subject, label, then the features; this one begins with {begin}."
             )
-    others = [column for column in columns if column not in (*GROUPS, SITE)]
-    joined = [isinstance(column, str) and SEPARATOR in column for column in others]
+    remaining = [column for column in columns if column not in (*GROUPS, SITE)]
+    joined = [isinstance(column, str) and SEPARATOR in column for column in remaining]
     first = joined.index(True) if True in joined else 0
-    rows = [c for i, c in enumerate(others) if c in KNOWN or (i < first and isinstance(c, str))]
-    features = [column for column in others if column not in rows]
+    rows = [c for i, c in enumerate(remaining) if c in KNOWN or (i < first and isinstance(c, str))]
+    features = [column for column in remaining if column not in rows]
     for name in features[1:]:
         if isinstance(name, str) and SEPARATOR not in name and True in joined:
             raise InputError(

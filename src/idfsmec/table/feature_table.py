@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from itertools import count
 from os import PathLike
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -43,7 +43,18 @@ CHANNEL, REASON = "channel", "reason"
 REASON_COLUMNS = [RECORDING, EPOCH, CHANNEL, REASON]
 _LIST = "recordings"  # in ``info``: one mapping for each
 _NUMBERS = ("integer", "floating", "mixed-integer-float")
+#: What is said where a table is given as X.
+NOT_X = (
+    "a FeatureTable is not X: give its samples and labels, fit(table.X, table.y); the index of "
+    "table.X holds the subjects."
+)
 _TEXT_DTYPE = pd.Series(["text"]).dtype
+
+
+def refuse_table(X: object) -> None:
+    """Refuse a table as X: scikit-learn knows X, y and groups, and nothing that holds all."""
+    if isinstance(X, FeatureTable):
+        raise InputError(NOT_X)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -187,8 +198,8 @@ class FeatureTable:
         """Make a table of the columns that :meth:`to_frame` gives."""
         features = feature_columns(frame)
         rows = frame.drop(columns=[SUBJECT, LABEL, SITE, *features], errors="ignore")
-        about: dict[str, Any] = {"sites": frame.get(SITE), "rows": rows, "reasons": reasons}
-        return cls(frame[features], frame[LABEL], frame[SUBJECT], info, **about)
+        optional: dict[str, Any] = {"sites": frame.get(SITE), "rows": rows, "reasons": reasons}
+        return cls(frame[features], frame[LABEL], frame[SUBJECT], info, **optional)
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> FeatureTable:
@@ -236,14 +247,20 @@ class FeatureTable:
         0       a      0        0.1
         1       b      1        0.3
         """
-        about = pd.DataFrame({SUBJECT: self.subjects, LABEL: self.y})
+        labelled = pd.DataFrame({SUBJECT: self.subjects, LABEL: self.y})
         if self.sites is not None:
-            about[SITE] = self.sites
+            labelled[SITE] = self.sites
         known = [] if self.rows is None else [self.rows]
-        return pd.concat([about, *known, self.X.reset_index(drop=True)], axis=1)
+        return pd.concat([labelled, *known, self.X.reset_index(drop=True)], axis=1)
+
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        """Refuse to be taken for samples, also by scikit-learn's own estimators."""
+        raise InputError(NOT_X)
 
     def __getitem__(self, column: str) -> pd.Series:
         """Return one feature, indexed by subject, such as ``table["O2__alpha"]``."""
+        if not isinstance(column, str):  # scikit-learn's splitters ask a sequence for its rows
+            raise InputError(NOT_X)
         _known_names([column], self.X.columns, "column")
         return self.X[column]
 
@@ -266,8 +283,8 @@ class FeatureTable:
         frame = self.to_frame()
         keys = [name for name in (SUBJECT, LABEL, SITE) if name in frame]
         groups = frame.groupby(keys, sort=False)
-        about = [] if self.rows is None else self.rows.columns.tolist()
-        alike = [name for name in about if groups[name].nunique(dropna=False).le(1).all()]
+        known = [] if self.rows is None else self.rows.columns.tolist()
+        alike = [name for name in known if groups[name].nunique(dropna=False).le(1).all()]
         first = frame.loc[groups.head(1).index, [*keys, *alike]].reset_index(drop=True)
         means = groups[list(self.X)].mean().reset_index(drop=True)
         return self._from_frame(pd.concat([first, means], axis=1), self.info)
@@ -366,20 +383,20 @@ def _known_names(names: Iterable[Any], known: Iterable[Any], what: str) -> list[
 # --- tables below one another ---------------------------------------------------------------
 
 
-def _recordings_left(info: Mapping[str, Any], about: pd.DataFrame) -> dict[str, Any]:
+def _recordings_left(info: Mapping[str, Any], frame: pd.DataFrame) -> dict[str, Any]:
     """Keep, of the recordings that ``info`` lists, those that have samples, and count these."""
     listed = _listed(info)
     if listed is None:
         return dict(info)
-    if RECORDING not in about:  # an old table does not say which recordings are left
+    if RECORDING not in frame:  # an old table does not say which recordings are left
         return {key: value for key, value in info.items() if key != _LIST}
-    counts = about[RECORDING].value_counts()
-    kept = [
+    counts = frame[RECORDING].value_counts()
+    remaining = [
         {**recording, "rows": int(counts[recording[RECORDING]])}
         for recording in listed
         if recording.get(RECORDING) in counts.index
     ]
-    return {**info, _LIST: kept}
+    return {**info, _LIST: remaining}
 
 
 def _listed(info: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
@@ -411,8 +428,8 @@ def _recording_identities(table: FeatureTable) -> dict[str, dict[str, Any]]:
     if table.rows is None or RECORDING not in table.rows:
         return {}
     at = None if table.sites is None else table.sites.astype(str)
-    about = pd.DataFrame({RECORDING: table.rows[RECORDING], "of": table.subjects.astype(str)})
-    first = about.assign(at=at).dropna(subset=[RECORDING]).drop_duplicates(RECORDING)
+    recordings = pd.DataFrame({RECORDING: table.rows[RECORDING], "of": table.subjects.astype(str)})
+    first = recordings.assign(at=at).dropna(subset=[RECORDING]).drop_duplicates(RECORDING)
     listed = {item.get(RECORDING): {**item, "rows": 0} for item in _listed(table.info) or ()}
     return {
         line[RECORDING]: {**listed.get(line[RECORDING], {}), "of": line["of"], "at": line["at"]}
@@ -695,7 +712,7 @@ def clean_reasons(
     dtypes = {name: np.int64 if name == EPOCH else _TEXT_DTYPE for name in REASON_COLUMNS}
     clean = reasons[REASON_COLUMNS].reset_index(drop=True).astype(dtypes)
     keys = [RECORDING, EPOCH]
-    kept = pd.MultiIndex.from_frame(clean[keys]).isin(pd.MultiIndex.from_frame(rows[keys]))
-    kept &= clean[CHANNEL].isin(list(channels)).to_numpy()
-    clean = clean[kept].drop_duplicates(ignore_index=True)
+    concerned = pd.MultiIndex.from_frame(clean[keys]).isin(pd.MultiIndex.from_frame(rows[keys]))
+    concerned &= clean[CHANNEL].isin(list(channels)).to_numpy()
+    clean = clean[concerned].drop_duplicates(ignore_index=True)
     return clean if len(clean) else None

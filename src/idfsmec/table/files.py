@@ -69,9 +69,9 @@ def files_beside(path: Path) -> list[Path]:
 def write_table(path: Path, table: FeatureTable) -> None:
     """Write a table and what is known about its rows."""
     frame = table.to_frame()
-    about = frame.drop(columns=table.X.columns)
+    row_facts = frame.drop(columns=table.X.columns)
     # A table with nothing that version 1 lacks can be read by those who know version 1 only.
-    version = 1 if about.shape[1] == len(GROUPS) else FORMAT_VERSION
+    version = 1 if row_facts.shape[1] == len(GROUPS) else FORMAT_VERSION
     metadata: dict[str, Any] = {"format_version": version, "info": table.info}
     contents: dict[Path, bytes] = {}
     if table.reasons is not None:
@@ -82,7 +82,7 @@ def write_table(path: Path, table: FeatureTable) -> None:
     arrow = pa.Table.from_pandas(frame, preserve_index=False)
     sink = pa.BufferOutputStream()
     if file_format(path) == "csv":
-        dtypes = {str(name): str(dtype) for name, dtype in about.dtypes.items()}
+        dtypes = {str(name): str(dtype) for name, dtype in row_facts.dtypes.items()}
         metadata["dtypes"] = {name: _KINDS.get(dtype, "text") for name, dtype in dtypes.items()}
         contents[sidecar_path(path)] = json.dumps(metadata, indent=2).encode()
         pa_csv.write_csv(arrow, sink)  # the shortest digits that read back the same
@@ -111,7 +111,10 @@ def read_table(path: Path) -> tuple[pd.DataFrame, dict[str, Any], pd.DataFrame |
 
 def info_of(schema: pa.Schema) -> dict[str, Any]:
     """Return the ``info`` of a table from the schema of its Parquet files."""
-    return _parse_metadata((schema.metadata or {}).get(METADATA_KEY)).get("info", {})
+    info: dict[str, Any] = _parse_metadata((schema.metadata or {}).get(METADATA_KEY)).get(
+        "info", {}
+    )
+    return info
 
 
 def _parse_metadata(text: bytes | None) -> dict[str, Any]:
@@ -119,7 +122,7 @@ def _parse_metadata(text: bytes | None) -> dict[str, Any]:
     if text is None:
         return {}
     try:
-        metadata = json.loads(text)
+        metadata: dict[str, Any] = json.loads(text)
         version = int(metadata["format_version"])
         if not all(isinstance(metadata.get(key, {}), dict) for key in ("info", "dtypes")):
             raise TypeError("info and dtypes are mappings")
@@ -149,15 +152,15 @@ def _read_parquet(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
             index = (schema.pandas_metadata or {}).get("index_columns", [])
             named = (*GROUPS, SITE, *KNOWN)  # what the index of pandas tells about rows stays
             dropped = [name for name in index if isinstance(name, str) and name not in named]
-            kept = [name for name in schema.names if name not in dropped]
-            features = check_schema(schema, kept)
+            columns = [name for name in schema.names if name not in dropped]
+            features = check_schema(schema, columns)
             doubles = [name for name in features if schema.field(name).type == pa.float64()]
-            frame = _read_columns(file, [name for name in kept if name not in set(doubles)])
+            frame = _read_columns(file, [name for name in columns if name not in set(doubles)])
             # Some columns at a time: Arrow, pandas and the table would hold all of them each.
             values = np.empty((len(frame), len(doubles)))
             for first in range(0, len(doubles), _COLUMNS_AT_ONCE):
-                some = doubles[first : first + _COLUMNS_AT_ONCE]
-                values[:, first : first + len(some)] = _read_columns(file, some)
+                names = doubles[first : first + _COLUMNS_AT_ONCE]
+                values[:, first : first + len(names)] = _read_columns(file, names)
     except InputError:
         raise
     except MemoryError as error:
@@ -172,7 +175,8 @@ def _read_parquet(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
 def _read_columns(file: pq.ParquetFile, names: list[str]) -> pd.DataFrame:
     # Without threads: where none can be started, Arrow waits for them for ever.
     arrow = file.read(columns=names, use_threads=False)
-    return arrow.to_pandas(ignore_metadata=True, use_threads=False)[names]
+    frame: pd.DataFrame = arrow.to_pandas(ignore_metadata=True, use_threads=False)
+    return frame[names]
 
 
 def check_schema(schema: pa.Schema, names: list[str]) -> list[str]:
@@ -229,12 +233,12 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
             content = content.decode("utf-16").encode()
         separator, decimal, named = _sniff(content)
         rows, features = part_header(named)
-        about = [*GROUPS, *(name for name in (SITE,) if name in named), *rows]
-        frame = _parse(content, separator, decimal, about, features, not metadata)
+        row_columns = [*GROUPS, *(name for name in (SITE,) if name in named), *rows]
+        frame = _parse(content, separator, decimal, row_columns, features, not metadata)
     except _UNREADABLE as error:
         raise InputError(f"not a readable CSV file ({error}).") from error
     frame.index = pd.RangeIndex(2, len(frame) + 2, name=LINE)
-    restored = {name: restore_column(frame[name], kinds.get(name)) for name in about}
+    restored = {name: restore_column(frame[name], kinds.get(name)) for name in row_columns}
     columns = [pd.DataFrame(restored, index=frame.index), frame[features]]
     return pd.concat(columns, axis=1), metadata
 
@@ -260,7 +264,7 @@ def _parse(
     content: bytes,
     separator: str,
     decimal: str,
-    about: list[str],
+    row_columns: list[str],
     features: list[str],
     by_hand: bool,
 ) -> pd.DataFrame:
@@ -270,19 +274,21 @@ def _parse(
     """
 
     def parse(feature_type: pa.DataType) -> pd.DataFrame:
-        types = dict.fromkeys(features, feature_type) | dict.fromkeys(about, pa.string())
+        types = dict.fromkeys(features, feature_type) | dict.fromkeys(row_columns, pa.string())
         options = pa_csv.ConvertOptions(
             column_types=types,
             null_values=_NULLS,
             strings_can_be_null=by_hand,
             quoted_strings_can_be_null=False,
             decimal_point=decimal,
-            include_columns=[*about, *features],
+            include_columns=[*row_columns, *features],
         )
         # A line must fit a block: numbers take more room than names, but not so much more.
         blocks = pa_csv.ReadOptions(block_size=max(1 << 20, 64 * content.find(b"\n")))
         signs = pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-        return pa_csv.read_csv(pa.BufferReader(content), blocks, signs, options).to_pandas()
+        cells = pa_csv.read_csv(pa.BufferReader(content), blocks, signs, options)
+        frame: pd.DataFrame = cells.to_pandas()
+        return frame
 
     try:
         return parse(pa.float64())

@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from idfsmec.errors import InputError
 
@@ -170,7 +171,7 @@ def choose_montage(names: Iterable[str]) -> str | None:
 
 def channel_positions(
     names: Sequence[str], montage: str | mne.channels.DigMontage | None = None
-) -> np.ndarray:
+) -> NDArray[np.float64]:
     """Return the direction of each electrode from the middle of the head, by default of 10-05.
 
     Unit vectors (right, front, up) of shape (n_channels, 3); NaN where the montage has none.
@@ -184,20 +185,23 @@ def channel_positions(
         units = from_centre / np.linalg.norm(from_centre, axis=1, keepdims=True)
     directions = {name.upper(): unit for name, unit in zip(places, units, strict=True)}
     nowhere = np.full(3, np.nan)
-    return np.array([directions.get(str(name).upper(), nowhere) for name in names]).reshape(-1, 3)
+    rows = [directions.get(str(name).upper(), nowhere) for name in names]
+    return np.array(rows, dtype=np.float64).reshape(-1, 3)
 
 
-def angles_between(positions: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
+def angles_between(
+    positions: NDArray[np.float64], targets: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
     """Return the angles between electrodes (unit vectors, by default among them) in degrees."""
-    cosines = positions @ (positions if others is None else others).T
-    return np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))
+    cosines = positions @ (positions if targets is None else targets).T
+    return np.asarray(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0))))
 
 
-def _sphere_centre(points: np.ndarray) -> np.ndarray:
+def _sphere_centre(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Fit ``|x - c|^2 = r^2`` by linear least squares; too few electrodes: the origin."""
     finite = points[np.isfinite(points).all(axis=1)]
     if len(finite) < 16:  # a handful of frontal electrodes does not tell where the centre is
         return np.zeros(3)
     design = np.column_stack([2 * finite, np.ones(len(finite))])
     solution, *_ = np.linalg.lstsq(design, (finite**2).sum(axis=1), rcond=None)
-    return solution[:3]
+    return np.asarray(solution[:3])

@@ -65,7 +65,7 @@ def test_the_loss_is_that_of_regressions_on_the_subjects_of_other_folds():
         for repeat, fold in np.ndindex(2, 4):
             test, train = np.flatnonzero(folds[repeat] == fold), folds[repeat] != fold
             alone = IDFSMEC(tol=1e-2)
-            table = alone.check_table(X[np.ix_(train, own)], y[train], subjects[train])
+            table = alone.check_input(X[np.ix_(train, own)], y[train], subjects[train])
             fit = table.solve([1.0]).channels
             seen = test[~np.isnan(X[np.ix_(test, own)]).any(axis=1)]
             said = (

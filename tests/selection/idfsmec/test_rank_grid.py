@@ -102,7 +102,7 @@ def test_a_fold_in_which_no_channel_carries_anything_is_refused(incomplete, fold
 
 def test_the_table_solves_and_weighs_what_the_selector_holds(incomplete):
     X, y, channels = incomplete
-    fits = IDFSMEC(channels).check_table(X, y).solve([0.1, 1.0])
+    fits = IDFSMEC(channels).check_input(X, y).solve([0.1, 1.0])
     selector = IDFSMEC(channels, lam=1.0, gamma=1.5).fit(X, y)
     weighing = fits.weigh(1.5, lam=1)
     assert_array_equal(weighing.scores, selector.scores_)

@@ -193,13 +193,13 @@ def _solve_weighted(X: Array, Y: Array, gamma: float, q: Array, e: Array) -> Arr
     if n_samples <= n_features:
         kernel = scaled @ scaled.T
         kernel[np.diag_indices(n_samples)] += gamma * e
-        return cho_solve(cho_factor(kernel, overwrite_a=True), Y)
+        return np.asarray(cho_solve(cho_factor(kernel, overwrite_a=True), Y))
     precision = 1 / e[:, None]
     weighted = scaled * np.sqrt(precision)
     normal = weighted.T @ weighted
     normal[np.diag_indices(n_features)] += gamma
     fitted = scaled @ cho_solve(cho_factor(normal, overwrite_a=True), scaled.T @ (Y * precision))
-    return (Y - fitted) * precision / gamma
+    return np.asarray((Y - fitted) * precision / gamma)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -453,12 +453,12 @@ class CDLSR(CompleteSelector):
         support = usable[supports[best]]
         self.coef_ = np.zeros((constant.size, B.shape[1]))
         self.coef_[support] = rows[best]
-        others, gain = np.ones(constant.size, dtype=bool), np.zeros(constant.size)
-        others[support] = False
+        outside, gain = np.ones(constant.size, dtype=bool), np.zeros(constant.size)
+        outside[support] = False
         # The squared correlation with the residuals orders features as what adding each brings.
         gain[usable] = np.sum((A[:, supports[best]] @ rows[best] - B) ** 2, axis=1)
         norms = np.linalg.norm(self.coef_, axis=1)
-        self._set_order(np.lexsort([-gain, -norms, others, constant]))
+        self._set_order(np.lexsort([-gain, -norms, outside, constant]))
 
 
 def _products(X: Array, y: Indices) -> tuple[Array, Array, float, Indices, Mask]:
@@ -585,35 +585,35 @@ class GroupLasso(CompleteSelector):
         A, B, y2 = Z.T @ Z / y.size, Z.T @ Y / y.size, float(np.sum(Y**2)) / y.size
         self._minimise(A, B, y2, columns)
         self.channel_norms_ = _norms(self.coef_, columns)
-        left = B - A @ self.coef_
+        residuals = B - A @ self.coef_
         pull = np.empty(X.shape[1])
-        for own, norm in zip(columns, _norms(left, columns), strict=True):
-            pull[own] = norm / np.sqrt(own.size)
+        for channel, norm in zip(columns, _norms(residuals, columns), strict=True):
+            pull[channel] = norm / np.sqrt(channel.size)
         scores = np.linalg.norm(self.coef_, axis=1)
-        correlation = np.linalg.norm(left, axis=1)
+        correlation = np.linalg.norm(residuals, axis=1)
         # Channels in the model all pull alike but for rounding: scores order their features.
         self._set_ranking(scores, np.lexsort([-correlation, -pull, -scores, constant]))
 
     def _minimise(self, A: Array, B: Array, y2: float, columns: list[Indices]) -> None:
         """Block coordinate descent: a proximal step in the rows of one channel after the other."""
-        sizes = np.sqrt([own.size for own in columns])
+        sizes = np.sqrt([channel.size for channel in columns])
         self.penalty_ = float(self.alpha * np.max(_norms(B, columns) / sizes))
         blocks = []
-        for own, size in zip(columns, sizes, strict=True):
-            curvature = float(np.linalg.eigvalsh(A[np.ix_(own, own)])[-1])
+        for channel, size in zip(columns, sizes, strict=True):
+            curvature = float(np.linalg.eigvalsh(A[np.ix_(channel, channel)])[-1])
             if curvature > 0:  # some of its features vary
-                blocks.append((own, A[own], size, curvature))
+                blocks.append((channel, A[channel], size, curvature))
         W, gradient, self.n_iter_ = np.zeros_like(B), -B, 0
         while self.n_iter_ < self.max_iter:
             self.n_iter_ += 1
-            for own, product, size, curvature in blocks:
-                step = W[own] - gradient[own] / curvature
+            for channel, product, size, curvature in blocks:
+                step = W[channel] - gradient[channel] / curvature
                 norm, threshold = np.linalg.norm(step), self.penalty_ * size / curvature
                 rows = step * (1 - threshold / norm) if norm > threshold else np.zeros_like(step)
-                change = rows - W[own]
+                change = rows - W[channel]
                 if change.any():
                     gradient += product.T @ change
-                    W[own] = rows
+                    W[channel] = rows
             explained = float(np.vdot(W, B))
             squared = y2 - explained + float(np.vdot(W, gradient))  # mean square of the residuals
             primal = 0.5 * squared + self.penalty_ * float(sizes @ _norms(W, columns))
@@ -635,4 +635,4 @@ class GroupLasso(CompleteSelector):
 
 def _norms(rows: Array, columns: list[Indices]) -> Array:
     """Norm of the rows of each channel."""
-    return np.array([np.linalg.norm(rows[own]) for own in columns])
+    return np.array([np.linalg.norm(rows[channel]) for channel in columns])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -118,12 +118,12 @@ def _sum_differences(Z: Array, y: Codes, rows: slice, k: int) -> Array:
         last = np.sort(near, axis=1)[np.arange(n_near.size), np.maximum(n_near, 1) - 1, None]
         nearer = near < last - _NEIGHBOUR_TIE
         tied = ~nearer & (near <= last + _NEIGHBOUR_TIE)  # for the last places, which they share
-        left = n_near - nearer.sum(axis=1)
-        weights = nearer + tied * (left / tied.sum(axis=1))[:, None]
+        places = n_near - nearer.sum(axis=1)
+        weights = nearer + tied * (places / tied.sum(axis=1))[:, None]
         weights *= (factor / np.maximum(n_near, 1))[:, None]
-        for own, row in zip(Z[rows], weights, strict=True):
-            (some,) = row.nonzero()
-            total += row[some] @ np.abs(Z[members[some]] - own)
+        for sample, row in zip(Z[rows], weights, strict=True):
+            (neighbours,) = row.nonzero()
+            total += row[neighbours] @ np.abs(Z[members[neighbours]] - sample)
     return total
 
 
@@ -138,17 +138,18 @@ class _ForwardFilter(CompleteSelector):
     ) -> None:
         """Choose features one by one, then order the rest by the last criterion."""
         self.relevance_, self.criterion_ = relevance, relevance.copy()
-        values, left, chosen = relevance, candidates.copy(), []
-        for _ in range(min(count_features(self.n_features_to_select, relevance.size), left.sum())):
-            open_values = np.where(left, values, -np.inf)
+        values, remaining, chosen = relevance, candidates.copy(), []
+        n_chosen = count_features(self.n_features_to_select, relevance.size)
+        for _ in range(min(n_chosen, remaining.sum())):
+            open_values = np.where(remaining, values, -np.inf)
             best = int(np.argmax(open_values >= open_values.max() - _TIE))
             self.criterion_[best] = values[best]
             chosen.append(best)
-            left[best] = False
-            if left.any():
+            remaining[best] = False
+            if remaining.any():
                 values = criterion_after(best)
-        self.criterion_[left] = values[left]
-        rest = np.flatnonzero(left)
+        self.criterion_[remaining] = values[remaining]
+        rest = np.flatnonzero(remaining)
         rest = rest[np.argsort(-np.round(values[rest], _TIE_DECIMALS), kind="stable")]
         order = np.concatenate([chosen, rest, np.flatnonzero(~candidates)])
         self._set_order(order.astype(np.intp))
@@ -182,11 +183,12 @@ class DiscreteFeatures:
         self._xlogx = counts * np.log(np.maximum(counts, 1))
         self.entropy, with_classes = self._joint_entropies(np.zeros_like(y))
         self.class_entropy = float(np.log(y.size) - self._xlogx[np.bincount(y)].sum() / y.size)
-        self.relevance = self.entropy + self.class_entropy - with_classes
+        self.relevance: Array = self.entropy + self.class_entropy - with_classes
 
     def shared_with(self, chosen: int) -> Array:
         """Give I(f; s) for all features f and the chosen s."""
-        return self.entropy + self.entropy[chosen] - self._joint_entropies(self._codes[chosen])[0]
+        pairs, _ = self._joint_entropies(self._codes[chosen])
+        return np.asarray(self.entropy + self.entropy[chosen] - pairs)
 
     def joint_relevance(self, chosen: int) -> Array:
         """Give I(f, s; y) for all features f and the chosen s."""
@@ -199,9 +201,9 @@ class DiscreteFeatures:
         cell, n_cells = np.ravel_multi_index((other, self._y), shape), shape[0] * shape[1]
         step = max(1, _COUNTED_TOGETHER // max(n_cells * self._n_bins, other.size))
         sums = []
-        for some in gen_batches(len(self._values), step):
-            n_values = self._n_bins * (some.stop - some.start)
-            joint = self._values[some] + (cell * n_values - self._n_bins * some.start)
+        for batch in gen_batches(len(self._values), step):
+            n_values = self._n_bins * (batch.stop - batch.start)
+            joint = self._values[batch] + (cell * n_values - self._n_bins * batch.start)
             counts = np.bincount(joint.ravel(), minlength=n_cells * n_values)
             counts = counts.reshape(*shape, -1, self._n_bins)
             pairs = self._xlogx[counts.sum(axis=1)].sum(axis=(0, 2))
@@ -295,7 +297,7 @@ class MRMR(_InformationFilter):
         return features.shared_with(chosen)
 
     def _criterion(self, features: DiscreteFeatures, terms: Array) -> Array:
-        redundancy = terms.mean(axis=0)
+        redundancy: Array = terms.mean(axis=0)
         if self.method == "MID":
             return features.relevance - redundancy
         return features.relevance / (np.maximum(redundancy, 0) + _NO_REDUNDANCY)
@@ -345,10 +347,10 @@ class CMIM(_InformationFilter):
 
     def _terms(self, features: DiscreteFeatures, chosen: int) -> Array:
         # I(f; y | s) by the chain rule.
-        return features.joint_relevance(chosen) - features.relevance[chosen]
+        return np.asarray(features.joint_relevance(chosen) - features.relevance[chosen])
 
     def _criterion(self, features: DiscreteFeatures, terms: Array) -> Array:
-        least = terms.min(axis=0)
+        least: Array = terms.min(axis=0)
         return least if self.variant == "B" else np.minimum(features.relevance, least)
 
 
@@ -387,10 +389,11 @@ class MRMSR(_InformationFilter):
         relevance = features.relevance
         # I(f; y | s) + I(s; y | f) = 2 I(f, s; y) - I(f; y) - I(s; y): one table per pair.
         added = 2 * features.joint_relevance(chosen) - relevance - relevance[chosen]
-        return 1 - added / (2 * features.class_entropy)
+        return np.asarray(1 - added / (2 * features.class_entropy))
 
     def _criterion(self, features: DiscreteFeatures, terms: Array) -> Array:
-        return features.relevance / features.class_entropy - terms.mean(axis=0)
+        similarity: Array = terms.mean(axis=0)
+        return features.relevance / features.class_entropy - similarity
 
 
 class RRCT(_ForwardFilter):
@@ -447,13 +450,13 @@ class RRCT(_ForwardFilter):
         def criterion_after(chosen: int) -> Array:
             with_chosen = ranks[:, chosen] @ ranks
             redundancy.append(_information(with_chosen))
-            given = partial(chosen, with_chosen)
-            complement = np.sign(given) * np.sign(given - correlation) * _information(given)
-            return relevance - np.mean(redundancy, axis=0) + complement
+            left = partial(chosen, with_chosen)
+            complement = np.sign(left) * np.sign(left - correlation) * _information(left)
+            return np.asarray(relevance - np.mean(redundancy, axis=0) + complement)
 
         self._search(relevance, ~Scaling.learn(X).constant, criterion_after)
 
-    def _check_input(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+    def _check_input(self, X: ArrayLike, y: ArrayLike | None) -> tuple[Array, NDArray[Any]]:
         if y is not None and type_of_target(y) == "continuous":
             target = column_or_1d(y, dtype=np.float64)
             # Any labels do for validating X; a target of one value has no ranks to explain.
@@ -468,7 +471,8 @@ def _normalised_ranks(X: Array) -> Array:
     ranks = rankdata(X, axis=0)
     ranks -= ranks.mean(axis=0)
     norms = np.linalg.norm(ranks, axis=0)
-    return np.divide(ranks, norms, out=np.zeros_like(ranks), where=norms > 0)
+    normalised: Array = np.divide(ranks, norms, out=np.zeros_like(ranks), where=norms > 0)
+    return normalised
 
 
 def _information(correlation: Array) -> Array:

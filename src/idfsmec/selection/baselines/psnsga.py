@@ -146,8 +146,8 @@ class PSNSGA(CompleteSelector):
                 values[beaten] = fitness(children[beaten])
             everyone = np.concatenate([population, children])
             values = np.concatenate([objectives, values])
-            kept = survivors(values, _fronts(values), size)
-            population, objectives = everyone[kept], values[kept]
+            surviving = survivors(values, _fronts(values), size)
+            population, objectives = everyone[surviving], values[surviving]
         return population, objectives
 
 
@@ -258,13 +258,13 @@ def _survival(rng: np.random.RandomState) -> Callable[[Array, list[Indices], int
             objectives, directions, scale.ideal_point, scale.nadir_point
         )
         n_whole = int(np.searchsorted(np.cumsum([front.size for front in fronts]), size, "right"))
-        kept = np.concatenate([np.arange(0), *fronts[:n_whole]])
-        if kept.size == size:
-            return kept
-        last, counts = fronts[n_whole], nsga3.calc_niche_count(len(directions), niche[kept])
+        whole = np.concatenate([np.arange(0), *fronts[:n_whole]])
+        if whole.size == size:
+            return whole
+        last, counts = fronts[n_whole], nsga3.calc_niche_count(len(directions), niche[whole])
         chosen = nsga3.niching(
-            last, size - kept.size, counts, niche[last], distance[last], random_state=rng
+            last, size - whole.size, counts, niche[last], distance[last], random_state=rng
         )
-        return np.concatenate([kept, last[chosen]])
+        return np.concatenate([whole, last[chosen]])
 
     return survivors
