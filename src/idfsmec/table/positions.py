@@ -187,6 +187,15 @@ def channel_positions(
     return np.array([directions.get(str(name).upper(), nowhere) for name in names]).reshape(-1, 3)
 
 
+def on_scalp(names: Sequence[str], positions: np.ndarray) -> np.ndarray:
+    """Return which channels have a place on the scalp; all, if fewer than half have a position.
+
+    A cap whose names the montage hardly knows has positions that it does not know either.
+    """
+    placed = np.isfinite(positions).all(axis=1) | np.isin(names, EXTRA_NAMES)
+    return placed if placed.mean() >= 0.5 else np.ones_like(placed)
+
+
 def angles_between(positions: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
     """Return the angles between electrodes (unit vectors, by default among them) in degrees."""
     cosines = positions @ (positions if others is None else others).T
