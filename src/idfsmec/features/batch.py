@@ -212,7 +212,7 @@ def extract_table(
     recordings: Sequence[Recording],
     settings: FeatureSettings | None = None,
     *,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     dask: Any = None,
     on_error: str = "raise",
     parts: Path | None = None,
@@ -229,8 +229,8 @@ def extract_table(
     recordings : sequence of Recording
     settings : FeatureSettings, optional
         What to compute and how.
-    n_jobs : int
-        Recordings that are worked on at the same time; -1 is one per processor.
+    n_jobs : int, optional
+        Recordings that are worked on at the same time, as in joblib: -1 is one per core.
     dask : str or distributed.Client, optional
         A Dask scheduler's address or a client, in place of processes here. Its workers read the
         recordings by the same paths; what they compute comes back and is kept here.
@@ -339,7 +339,7 @@ def extract_to_file(
     output: str | PathLike[str],
     settings: FeatureSettings | None = None,
     *,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     dask: Any = None,
     on_error: str = "raise",
     overwrite: bool = False,
