@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import replace
 from functools import partial
+from inspect import signature
 from pathlib import Path
 
 import joblib
@@ -16,9 +17,13 @@ import pytest
 from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_info
 
+from idfsmec._parallel import count_jobs
+from idfsmec.audit import audit
 from idfsmec.errors import InputError, WorkerError
-from idfsmec.features import extract_table
+from idfsmec.evaluation import accuracy, train_model
+from idfsmec.features import extract_table, extract_to_file
 from idfsmec.features.extract import compute_features
+from idfsmec.paper import reproduce
 from idfsmec.recordings import simulate_cohort
 from tests.clusters import started_by_hand
 
@@ -77,6 +82,17 @@ def test_what_is_no_number_of_jobs_is_refused(recordings, jobs):
 @pytest.mark.parametrize("jobs", [-1, -50])
 def test_jobs_may_be_counted_from_all_cores(recordings, expected, jobs):
     assert extract_table(recordings[:1], n_jobs=jobs).table.equals(expected.take([0]))
+
+
+def test_without_a_number_there_is_one_job_unless_joblib_is_told_otherwise(monkeypatch):
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "4")
+    assert count_jobs(None) == joblib.effective_n_jobs(None) == 1
+    assert count_jobs(-1) == joblib.effective_n_jobs(-1)
+    with joblib.parallel_config("threading", n_jobs=3):
+        assert count_jobs(None) == 3
+        assert count_jobs(2) == 2
+    functions = [extract_table, extract_to_file, accuracy, audit, train_model, reproduce]
+    assert {signature(f).parameters["n_jobs"].default for f in functions} == {None}
 
 
 @pytest.mark.parametrize("threads", ["", "0", "many", "3"])
@@ -140,6 +156,7 @@ extract_table(recordings, n_jobs=2)
 
 AGAIN = """
 from idfsmec.features import extract_table
+from idfsmec.paper import reproduce
 from idfsmec.recordings import simulate_cohort
 extract_table(simulate_cohort(2, 3, duration=12, detached=0).recordings, n_jobs=2)
 """

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import glob
+import gzip
 import hashlib
 import os
 import platform
@@ -198,6 +200,23 @@ def locked(path: Path, busy: str) -> Iterator[None]:
         path.unlink(missing_ok=True)
         with suppress(OSError):
             path.parent.rmdir()
+
+
+def read_utf8(path: Path) -> bytes:
+    """Read a text file, gzipped or not, in UTF-8 or UTF-16, as UTF-8 without a byte order mark."""
+    check_readable(path)
+    content = path.read_bytes()
+    if path.suffix.lower() == ".gz":
+        content = gzip.decompress(content)
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16").encode()
+    return content.removeprefix(codecs.BOM_UTF8)
+
+
+def find_separator(content: bytes, separators: str = ",;\t") -> str:
+    """Return which separator a table in text has: that which its header has most of."""
+    header = content.partition(b"\n")[0]
+    return max(separators, key=lambda sign: header.count(sign.encode()))
 
 
 def write_csv(path: Path, frame: pd.DataFrame) -> None:

@@ -60,14 +60,16 @@ def available_threads() -> int:
 
 
 def count_jobs(n_jobs: int | None) -> int:
-    """Return how many processes a number of jobs means, the way joblib counts; None: all cores."""
-    if n_jobs is None:
-        return joblib.cpu_count()
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
+    """Return how many processes a number of jobs means, as in joblib and scikit-learn.
+
+    None is 1, unless ``joblib.parallel_config`` says otherwise; -1 is one per core.
+    """
+    number = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and not (number and n_jobs):
         raise ArgumentError(
             f"n_jobs={n_jobs!r}: give 1 or more, or -1 for one per core", argument="n_jobs"
         )
-    return int(n_jobs) if n_jobs > 0 else max(joblib.cpu_count() + 1 + int(n_jobs), 1)
+    return int(joblib.effective_n_jobs(n_jobs))
 
 
 def one_blas_thread() -> AbstractContextManager:
@@ -76,7 +78,11 @@ def one_blas_thread() -> AbstractContextManager:
 
 
 def run_tasks(
-    function: Callable[[Any], Any], tasks: Iterable[Any], *, n_jobs: int = 1, dask: Any = None
+    function: Callable[[Any], Any],
+    tasks: Iterable[Any],
+    *,
+    n_jobs: int | None = None,
+    dask: Any = None,
 ) -> Iterator[tuple[int, Any]]:
     """Call a function with each task, and yield results with their tasks' positions.
 
@@ -85,7 +91,7 @@ def run_tasks(
     read-only memory maps of one copy, and a Dask cluster once. What it raises is raised here; a
     task that has ended three workers, each of which did nothing else, raises WorkerError.
 
-    With ``n_jobs=1`` everything is done here, in order. ``dask`` is a scheduler's address or a
+    With one job everything is done here, in order. ``dask`` is a scheduler's address or a
     client; without it a cluster given by ``joblib.parallel_config("dask")`` is used, or any other
     backend named there.
     """

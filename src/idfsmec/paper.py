@@ -15,7 +15,6 @@ from typing import Any, Literal
 import pandas as pd
 
 from idfsmec._files import replacing, write_csv
-from idfsmec._parallel import count_jobs
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.evaluation import Protocol, Results, accuracy, cost, resampling
 from idfsmec.evaluation.protocol import protocol_from
@@ -281,7 +280,7 @@ def _load_table(
     recordings = find_recordings(data_set, data=data)
     out.mkdir(parents=True, exist_ok=True)
     extraction = extract_to_file(
-        recordings, path, n_jobs=count_jobs(n_jobs), on_error="skip", progress=progress
+        recordings, path, n_jobs=n_jobs, on_error="skip", progress=progress
     )
     with replacing(out / "recordings.txt") as (beside,):
         beside.write_text(str(extraction.summary()) + "\n", "utf-8")

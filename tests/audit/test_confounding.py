@@ -14,8 +14,10 @@ from idfsmec.audit.confounding import (
     judge_alone,
     judge_together,
     propensity,
+    read_columns,
     residuals,
 )
+from idfsmec.errors import InputError
 
 Y = np.arange(30) % 2
 FOLDS = np.arange(30) // 2 % 5
@@ -201,3 +203,20 @@ def test_a_subject_under_two_labels_counts_once_within_each():
     assert found.member.tolist() == [0, 0, 1, 2]
     means = found.mean(np.array([[1.0], [np.nan], [4.0], [6.0]]))
     assert means.tolist() == [[1.0], [4.0], [6.0]]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_table_of_any_columns_is_read_as_spreadsheets_of_all_countries_write_it(
+    tmp_path, encoding
+):
+    path = tmp_path / "embeddings.csv"
+    lines = ["subject;label;age;tested;e1;e2", "01;HC;30;2020-01-31;0,5;1", "02;MDD;;;1,5;2"]
+    path.write_text("\n".join(lines) + "\n", encoding=encoding)
+    table = read_columns(path)
+    assert table.subjects.tolist() == ["01", "02"]
+    assert table.X.to_numpy().tolist() == [[0.5, 1.0], [1.5, 2.0]]
+    assert table.rows["age"].tolist() == pytest.approx([30, np.nan], nan_ok=True)
+    assert table.rows["tested"].iloc[0] == "2020-01-31"
+    path.write_text("subject,label,e1\ns1,HC,1\ns2,MDD\n")
+    with pytest.raises(InputError, match=r"embeddings\.csv: not a readable CSV file .*got 2"):
+        read_columns(path)

@@ -298,3 +298,10 @@ def test_a_table_says_who_has_each_channel(tmp_path):
     assert (rows["E3"]["have_HC"], rows["E3"]["have_MDD"], rows["E3"]["dead"]) == (12, 0, True)
     assert rows["E3"]["p_holm"] < 1e-5
     assert rows["E1"]["p_holm"] == 1
+
+
+def test_folds_that_leave_one_participant_of_a_class_to_train_on_are_refused_at_once(tmp_path):
+    with pytest.raises(InputError, match=r"table table: a fold leaves one participant of a class"):
+        run(tmp_path, tables=make_cohort(n_subjects=4))
+    protocol = PROTOCOL.with_changes(rates=[0.0], n_splits=3)
+    assert run(tmp_path, protocol, ["random"], make_cohort(n_subjects=6)).failures.empty

@@ -117,6 +117,25 @@ def test_metadata_gives_the_condition_and_columns_of_rows(raw, tmp_path):
     assert frame.index.tolist() == [(15.0, 2, "task"), (28.0, 3, "rest")]
 
 
+def test_metadata_may_have_a_column_start_dates_and_long_numbers(raw, tmp_path):
+    times = ["2020-01-31 10:00:00", "2020-02-01 11:30:00"]
+    about = pd.DataFrame(
+        {"start": ["a", "b"], "time": pd.to_datetime(times), "speed": [0.1234567890123, 2 / 3]}
+    )
+    epochs = cut(raw, [3.0, 15.0], metadata=about)
+    dates = ["2020-01-31T10:00:00.000", "2020-02-01T11:30:00.000"]
+    index = extract_features(epochs, PLAIN).index
+    assert index.names == ["start", "metadata_start", "time", "speed"]
+    assert index.get_level_values("start").tolist() == [3.0, 15.0]
+    assert index.get_level_values("metadata_start").tolist() == ["a", "b"]
+    assert index.get_level_values("time").tolist() == dates
+    assert index.get_level_values("speed").tolist() == pytest.approx([0.1234567890123, 2 / 3])
+    epochs.metadata = about.drop(columns="time")  # MNE writes dates as integers
+    epochs.save(tmp_path / "s1-epo.fif", verbose="error")
+    rows = extract_table(study(tmp_path, "s1-epo.fif"), PLAIN).table.rows
+    assert rows["start"].tolist() == ["a", "b"]
+
+
 def write_zeros(path, epochs):
     """Write epochs so that the file is small and its content is not."""
     epochs.apply_function(lambda values: 0 * values)

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from idfsmec.errors import InputError
+from idfsmec.features import FeatureSettings, extract_features
 from idfsmec.recordings import channel_plan, prepare_raw
 from idfsmec.table.positions import choose_montage
 
@@ -17,7 +18,7 @@ def test_signals_go_with_their_channels(make_raw):
     clean = prepare_raw(raw)
     assert clean.ch_names == ["T7", "Fp2", "odd"]
     np.testing.assert_array_equal(clean.get_data(), signals[[0, 2, 3]])
-    assert set(clean.get_channel_types()) == {"eeg"}
+    assert clean.get_channel_types() == ["eeg", "eeg", "misc"]  # "odd" has no place on the scalp
 
 
 @pytest.mark.parametrize("preload", [True, False])
@@ -50,6 +51,31 @@ def test_what_became_of_the_channels_survives_copies_and_resampling(make_raw):
     assert channel_plan(raw).renamed == {"EEG T3-LE": "T7"}
     assert channel_plan(raw).dropped == {"EKG": "no EEG by its name"}
     assert channel_plan(raw).montage == choose_montage(["Cz"])
+
+
+def test_a_prepared_recording_can_be_hashed_and_its_epochs_saved(make_raw, tmp_path):
+    raw = make_raw(["EEG Fp1-LE", "EKG", "VEOG", "Cz"])
+    prepared = prepare_raw(raw)
+    assert hash(prepared) == hash(prepare_raw(raw))
+    epochs = mne.make_fixed_length_epochs(prepared, 1.0, preload=True, verbose="error")
+    assert channel_plan(epochs).renamed == {"EEG Fp1-LE": "Fp1", "Cz": "Cz"}
+    epochs.save(tmp_path / "s1-epo.fif", verbose="error")
+    assert mne.read_epochs(tmp_path / "s1-epo.fif", verbose="error").ch_names == ["Fp1", "Cz"]
+
+
+def test_mne_takes_for_eeg_what_feature_extraction_takes(make_raw):
+    raw = prepare_raw(make_raw(["EEG Fp1-LE", "EEG 23A-23R", "EEG CB1-LE", "EEG T3-LE"]))
+    assert raw.copy().pick("eeg").ch_names == ["Fp1", "CB1", "T7"] == used_channels(raw)
+    raw = prepare_raw(raw)
+    assert raw.copy().pick("eeg").ch_names == ["Fp1", "CB1", "T7"] == used_channels(raw)
+    # Of a cap that no montage knows all channels count.
+    raw = prepare_raw(make_raw(["X1", "X2", "X3", "Cz"]))
+    assert raw.copy().pick("eeg").ch_names == ["X1", "X2", "X3", "Cz"] == used_channels(raw)
+
+
+def used_channels(raw):
+    settings = FeatureSettings(features=["mean"], epoch=4)
+    return list(extract_features(raw, settings).columns.str.removesuffix("__mean"))
 
 
 def test_a_recording_that_was_never_prepared_has_an_empty_plan(make_raw):

@@ -68,7 +68,7 @@ def audit(
     n_splits: int = N_SPLITS,
     folds: FoldUnit = "subject",
     seed: int = 0,
-    n_jobs: int | None = 1,
+    n_jobs: int | None = None,
     parts: Sequence[str] | None = None,
     progress: Listener | None = None,
 ) -> Audit:
@@ -94,8 +94,8 @@ def audit(
         scored at sites that were not known.
     seed : int, default=0
         Decides folds and permutations.
-    n_jobs : int, default=1
-        Processes; results do not depend on it.
+    n_jobs : int, optional
+        Processes, as in joblib: -1 is one per core. Results do not depend on it.
     parts : sequence of str, optional
         Beside ``recording``, which all else is compared with, only some of ``eeg``,
         ``regressed``, ``by_sample``, ``before``, ``shuffled``, ``names``.

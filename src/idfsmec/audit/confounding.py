@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import rankdata
@@ -34,7 +33,7 @@ from idfsmec.metrics import (
 )
 from idfsmec.solver.scaling import Scaling
 from idfsmec.table import FeatureTable
-from idfsmec.table.files import file_format
+from idfsmec.table.files import column_names, read_frame
 
 #: Facts that come from the device, with their words, and those that a body may have a part in.
 _DEVICE = {
@@ -161,18 +160,10 @@ def read_columns(path: str | PathLike[str]) -> FeatureTable:
     file = Path(path)
     if not file.is_file():
         return FeatureTable.read(file)  # which names what is wrong
-    csv = file_format(file) == "csv"
-    try:
-        header = (
-            pd.read_csv(file, sep=None, engine="python", nrows=0) if csv else pq.read_schema(file)
-        )
-        names = list(map(str, header.columns if csv else header.names))
-    except (ValueError, OSError):
-        names = []
+    names = column_names(file)
     if not {"subject", "label"} <= set(names) or any("__" in name for name in names):
         return FeatureTable.read(file)
-    frame = pd.read_csv(file, sep=None, engine="python") if csv else pd.read_parquet(file)
-    frame = frame.rename(columns=str).reset_index(drop=True)
+    frame = read_frame(file)
     beside = [
         name
         for name in frame.columns.drop(["subject", "label", "site"], errors="ignore")

@@ -103,8 +103,8 @@ def accuracy(
         How frequent the second of two classes is where predictions are to be used, for predictive
         values and the decision curve; by default as in the table. No task depends on it.
     n_jobs : int, optional
-        Processes, as in joblib: -1 is one per core, which is also the default. Results do not
-        depend on it.
+        Processes, as in joblib: -1 is one per core; by default one, unless
+        ``joblib.parallel_config`` says otherwise. Results do not depend on it.
     dask : str or distributed.Client, optional
         A Dask scheduler's address or a client, in place of processes here. The same as
         ``with joblib.parallel_config("dask"):``.
@@ -538,13 +538,27 @@ def check_tables(tables: Mapping[str, FeatureTable], protocol: Protocol) -> None
         try:
             if table.y.nunique() < 2:
                 raise InputError(f"all samples have the label {table.y.iloc[0]!r}")
-            split_table(table, protocol)
+            _check_training(table, protocol)
             if protocol.harmonize:
                 learn_sites(table, protocol.harmonize)  # for what it refuses and warns of
             if "region" in protocol.patterns:
                 simulate_missing(table, 0.1, "region", 0)
         except InputError as error:
             raise InputError(f"table {name}: {error}", argument=error.argument) from None
+
+
+def _check_training(table: FeatureTable, protocol: Protocol) -> None:
+    """Refuse folds that leave too little of a class to tune on."""
+    y, subjects = table.y.to_numpy(), table.subjects.to_numpy()
+    units = np.arange(y.size) if protocol.folds == "sample" else subjects
+    for training, _ in split_table(table, protocol):
+        if protocol.tuning == "nested" and most_splits(y[training], units[training]) < 2:
+            unit = "sample" if protocol.folds == "sample" else "participant"
+            raise InputError(
+                f"a fold leaves one {unit} of a class to train on, and tuning needs at least 2: "
+                f"give more folds, add {unit}s, or leave that class out",
+                argument="n_splits",
+            )
 
 
 def stored_table(name: str, table: FeatureTable, known: StoredTable | None) -> StoredTable:

@@ -53,7 +53,7 @@ def train_model(
     n_splits: int | None = None,
     n_repeats: int = 3,
     seed: int = 0,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     prevalence: float | None = None,
     audit: Mapping[str, str] | None = None,
     progress: Listener | None = None,
@@ -82,8 +82,8 @@ def train_model(
         How often folds are drawn anew; by site once.
     seed : int
         Of folds, resampled subjects and channels taken away.
-    n_jobs : int
-        Folds that are worked on at the same time.
+    n_jobs : int, optional
+        Folds that are worked on at the same time, as in joblib: -1 is one per core.
     prevalence : float, optional
         How frequent the second of two classes is where the model is to be used, for predictive
         values and the decision curve; by default as in the table.

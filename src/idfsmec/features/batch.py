@@ -1,10 +1,10 @@
 """Extraction of many recordings into one table: some at a time, what is finished stays finished.
 
 Each finished recording is a file named by a hash of all that decides its numbers: the bytes of its
-files (:meth:`Recording.fingerprint`), the settings, the code of a user's own features and the
+files (:meth:`Recording.fingerprint`), the settings, what a user's own features compute and the
 version of the algorithm (:meth:`FeatureSettings.digest`). So nothing has to be invalidated, and a
-run that was killed at any moment goes on with the files that are whole. A recording without files
-is computed every time.
+run that was killed at any moment goes on with the files that are whole. A recording without files,
+and features that cannot be described, are computed every time.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def extract_table(
     recordings: Sequence[Recording],
     settings: FeatureSettings | None = None,
     *,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     dask: Any = None,
     on_error: str = "raise",
     parts: Path | None = None,
@@ -229,8 +229,8 @@ def extract_table(
     recordings : sequence of Recording
     settings : FeatureSettings, optional
         What to compute and how.
-    n_jobs : int
-        Recordings that are worked on at the same time; -1 is one per processor.
+    n_jobs : int, optional
+        Recordings that are worked on at the same time, as in joblib: -1 is one per core.
     dask : str or distributed.Client, optional
         A Dask scheduler's address or a client, in place of processes here. Its workers read the
         recordings by the same paths; what they compute comes back and is kept here.
@@ -280,7 +280,8 @@ def extract_table(
     # What is finished in this run is no news, even if a second recording has the same bytes.
     kept, opened = _read_parts(parts)
     finished = frozenset(key for key, features in kept.items() if features is not None)
-    task = partial(_compute, settings=settings, digest=settings.digest(), finished=finished)
+    digest = settings.digest() if parts else None
+    task = partial(_compute, settings=settings, digest=digest, finished=finished)
     outcomes: dict[int, RecordingOutcome] = {}
     failure: RecordingOutcome | None = None
     # After a failure no recording is begun, and those under way are finished and kept.
@@ -338,7 +339,7 @@ def extract_to_file(
     output: str | PathLike[str],
     settings: FeatureSettings | None = None,
     *,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     dask: Any = None,
     on_error: str = "raise",
     overwrite: bool = False,
@@ -410,7 +411,7 @@ def _compute(
     task: tuple[str, Recording],
     *,
     settings: FeatureSettings,
-    digest: str,
+    digest: str | None,
     finished: frozenset[str],
 ) -> tuple[RecordingOutcome, str, tuple[str, ...]]:
     """Compute the features of a recording, unless they are finished.
@@ -426,8 +427,7 @@ def _compute(
     # Threads of BLAS split sums differently from run to run; one gives the same bits always.
     with _ONE_AT_A_TIME, collect_warnings() as warned, one_blas_thread():
         try:
-            fingerprint = recording.fingerprint()
-            if fingerprint is not None:
+            if digest is not None and (fingerprint := recording.fingerprint()) is not None:
                 key = hashlib.sha256(f"{fingerprint}\n{digest}".encode()).hexdigest()
             if key in finished:
                 return replace(outcome, status="resumed"), key, ()

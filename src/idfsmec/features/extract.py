@@ -230,7 +230,9 @@ def extract_recording(
         n_epochs=len(values),
         epochs=numbers[keep].tolist(),
         conditions=np.array(signals.conditions)[keep].tolist() if signals.conditions else [],
-        metadata=json.loads(metadata.to_json(orient="records")),
+        metadata=json.loads(
+            metadata.to_json(orient="records", date_format="iso", double_precision=15)
+        ),
         cells=_cells(causes, signals.names, numbers) | _cells(of_pairs, pairs, numbers),
         montage=signals.channels.montage,
         hint=hint,
@@ -342,7 +344,8 @@ def extract_features(
     DataFrame of shape (n_epochs, n_channels * n_outputs)
         Columns ``<channel>__<feature>`` with standard names (``EEG T3-LE`` is ``T7``); NaN
         where a channel is missing in an epoch. The index holds the start of each epoch in
-        seconds, and behind it the columns of ``epochs.metadata``. Starts are those of the events,
+        seconds, and behind it the columns of ``epochs.metadata``, dates as text; a column
+        ``start`` is called ``metadata_start``. Starts are those of the events,
         counted as these are; of an array, one epoch follows the other. Epochs with no channel
         left are left out, but of epochs that are cut already all are kept.
 
@@ -374,10 +377,11 @@ def extract_features(
     made = extract_recording(data, settings, sfreq=sfreq, ch_names=ch_names, unit=unit)
     if not made.metadata:
         return made.X
-    about = pd.DataFrame(made.metadata).set_index(made.X.index).reset_index()
+    levels = pd.DataFrame(made.metadata).rename(columns={"start": "metadata_start"})
+    levels.insert(0, "start", made.X.index)
     if CONDITION in {str(name).casefold() for name in data.metadata}:
-        about[CONDITION] = made.conditions
-    return made.X.set_index(pd.MultiIndex.from_frame(about))
+        levels[CONDITION] = made.conditions
+    return made.X.set_index(pd.MultiIndex.from_frame(levels))
 
 
 @dataclass(eq=False, repr=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import tomllib
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from idfsmec._files import check_writable, replacing
+from idfsmec._fingerprint import fingerprint, fingerprint_or_warn
 from idfsmec._validation import SequenceOf, integer, number
 from idfsmec.errors import ExistingFileError, InputError
 from idfsmec.features.families import (
@@ -304,14 +304,15 @@ class FeatureSettings:
             beside.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return path
 
-    def digest(self) -> str:
-        """Hash everything that decides the numbers, the code of a user's features included."""
-        content = {
-            "version": ALGORITHM_VERSION,
-            "settings": self.as_dict(),
-            "features": [_describe(feature) for feature in self.chosen],
-        }
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    def digest(self) -> str | None:
+        """Hash everything that decides the numbers, what a user's features compute included.
+
+        None, with one warning, if a feature cannot be described.
+        """
+        features = [fingerprint_or_warn(f, f"The feature {f.name!r}") for f in self.chosen]
+        if None in features:
+            return None
+        return fingerprint([ALGORITHM_VERSION, self.as_dict(), features])
 
 
 # What a table's info says; its features are its columns.
@@ -329,17 +330,6 @@ def _checked_limits(given: DetectionLimits | Mapping[str, float]) -> DetectionLi
         if not number(0, closed="both").is_satisfied_by(value):
             raise InputError(f"The limit {name} = {_to_toml(value)} is no number of at least 0.")
     return DetectionLimits(**{name: type(default[name])(x) for name, x in given.items()})
-
-
-def _describe(feature: Feature) -> list[str]:
-    """A feature's name and, of those that are not the package's own, its code."""
-    function = feature.function
-    description = [feature.name, getattr(function, "__module__", "") or ""]
-    code = getattr(function, "__code__", None)
-    if code is not None and not description[1].startswith("idfsmec."):
-        text = f"{code.co_code.hex()} {code.co_names} {code.co_consts!r}"
-        description.append(hashlib.sha256(text.encode()).hexdigest())
-    return description
 
 
 def _is_pair(value: Any) -> bool:

@@ -22,13 +22,14 @@ from idfsmec.missing.detection import unusable
 from idfsmec.missing.masks import onsets_of, read_reject_log
 from idfsmec.recordings import Recording, channel_plan, prepare_raw
 from idfsmec.recordings.recording import (
+    EYES_BESIDE,
     OTHER_CONDITION,
     epoch_conditions,
     eye_channels,
     find_boundaries,
 )
 from idfsmec.table.columns import CONDITION
-from idfsmec.table.positions import EXTRA_NAMES, channel_positions, plan_channels, standard_name
+from idfsmec.table.positions import channel_positions, on_scalp, plan_channels, standard_name
 
 if TYPE_CHECKING:
     import mne
@@ -191,10 +192,7 @@ def _choose_channels(channels: Channels, wanted: str | Iterable[str], source: st
     if wanted == "scalp":
         if channels.positions is None:
             return channels
-        placed = np.isfinite(channels.positions).all(axis=1) | np.isin(names, EXTRA_NAMES)
-        # A cap whose names the montage hardly knows has positions that it does not know either.
-        unknown = placed.mean() < 0.5
-        return channels if unknown else channels.take(placed, "no position on the scalp")
+        return channels.take(on_scalp(names, channels.positions), "no position on the scalp")
     listed = {name for given in wanted for name in (given, standard_name(given) or given)}
     keep = np.array(
         [not listed.isdisjoint(both) for both in zip(names, channels.file_names, strict=True)]
@@ -213,7 +211,7 @@ def _channels_of(measured: mne.io.BaseRaw | mne.BaseEpochs, source: str) -> Chan
 
     names, types = list(measured.ch_names), measured.get_channel_types()
     prepared, plan = measured, channel_plan(measured)
-    if not (set(plan.renamed.values()).issuperset(names) and set(types) == {"eeg"}):
+    if not (set(plan.renamed.values()).issuperset(names) and set(types) <= {"eeg", "misc"}):
         # No loader has prepared it. Names and types are enough to see what one would do.
         info = mne.create_info(names, 250.0, types)
         empty = mne.io.RawArray(np.zeros((len(names), 1)), info, verbose="ERROR")
@@ -316,10 +314,10 @@ def _read(measured: mne.io.BaseRaw | mne.BaseEpochs, names: list[str], source: s
 
 def _read_eyes(measured: mne.io.BaseRaw | mne.BaseEpochs, source: str) -> Array | None:
     """Read the channels of the eyes, of a prepared recording from where the loader keeps them."""
-    kept = (measured.info.get("temp") or {}).get("eyes", measured)
-    names = eye_channels(kept)
+    recorded = getattr(measured, EYES_BESIDE, measured)
+    names = eye_channels(recorded)
     vertical = [name for name in names if "V" in name.upper()]
-    return _read(kept, vertical or names, source) if names else None
+    return _read(recorded, vertical or names, source) if names else None
 
 
 def _without_padding(raw: mne.io.BaseRaw, epoch: float) -> mne.Annotations:

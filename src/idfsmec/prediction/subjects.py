@@ -189,7 +189,7 @@ def extract_subjects(
     model: Model,
     recordings: Iterable[str | PathLike[str] | Recording],
     *,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     on_error: str = "raise",
     progress: Listener | None = None,
 ) -> FeatureTable:

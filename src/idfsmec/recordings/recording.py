@@ -10,10 +10,11 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache, partial
 from glob import escape
 from io import SEEK_END
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,9 @@ from idfsmec.recordings.file_checks import (
 from idfsmec.table.columns import refuse_alike
 from idfsmec.table.positions import (
     ChannelPlan,
+    channel_positions,
     choose_montage,
+    on_scalp,
     plan_channels,
     standard_montage,
     standard_name,
@@ -46,6 +49,8 @@ if TYPE_CHECKING:
 _BOUNDARY_WORDS = ("boundary", "edge boundary", "edf boundary", "new segment")
 #: Reason in a ``drop_log`` of epochs that are left out because of their condition.
 OTHER_CONDITION = "OTHER CONDITION"
+#: Attribute of a prepared recording with the channels of the eyes, which are no EEG.
+EYES_BESIDE = "_idfsmec_eyes"
 _MODMA = re.compile(rb"\s*-?\d+[ \t]+-?\d+[ \t]+-?\d+\s*\n")  # a line of three whole numbers
 _EYES = re.compile(r"EOG|^[HV]EO[LRUD]?$", re.IGNORECASE)
 
@@ -290,9 +295,11 @@ def prepare_raw(
     """Prepare a recording for feature extraction, as every reader does.
 
     EEG channels are picked and get their standard names, a montage is attached, bad channels are
-    marked, and names, birth dates and the day of the recording are removed. Signals are not
-    changed; they are in volts, as MNE's readers give them. :func:`channel_plan` returns what was
-    done with the channels.
+    marked, and names, birth dates and the day of the recording are removed. Channels without a
+    place on the scalp, such as an amplifier's extra inputs, get MNE's type "misc": by default
+    neither MNE nor feature extraction takes them for EEG. Signals are not changed; they are in
+    volts, as MNE's readers give them. :func:`channel_plan` returns what was done with the
+    channels.
 
     Parameters
     ----------
@@ -324,21 +331,26 @@ def prepare_raw(
     >>> channel_plan(ready).renamed
     {'EEG Fp1-LE': 'Fp1', 'EEG T3-LE': 'T7'}
     """
-    plan = plan_channels(raw.ch_names, raw.get_channel_types())
+    earlier = channel_plan(raw)
+    named = set(earlier.renamed.values())
+    types = [
+        "eeg" if kind == "misc" and name in named else kind
+        for name, kind in zip(raw.ch_names, raw.get_channel_types(), strict=True)
+    ]
+    plan = plan_channels(raw.ch_names, types)
     if not plan.renamed:
         names = ", ".join(f"{name} ({reason})" for name, reason in plan.dropped.items())
         raise InputError(
             f"{source}: no EEG channel found. Its channels are: {names or 'none'}. "
             "Rename them to 10-20 names, or set their type to EEG."
         )
-    eyes = eye_channels(raw)
-    kept = raw.copy().pick(eyes, verbose="ERROR") if eyes else None
+    of_eyes = eye_channels(raw)
+    eyes = raw.copy().pick(of_eyes, verbose="ERROR") if of_eyes else None
     raw = raw.copy()
     marked = [*raw.info["bads"], *bads]
     raw.info["bads"] = []
     raw.pick(list(plan.renamed), verbose="ERROR")
-    types = dict.fromkeys(raw.ch_names, "eeg")
-    raw.set_channel_types(types, on_unit_change="ignore", verbose="ERROR")
+    _set_types(raw, "eeg", raw.ch_names)
     raw.rename_channels(plan.renamed, verbose="ERROR")
     raw.info["bads"] = _resolve_bads(marked, plan, source)
     montage = choose_montage(raw.ch_names)
@@ -351,19 +363,25 @@ def prepare_raw(
             if channel["ch_name"] not in known:
                 channel["loc"][:] = float("nan")
         raw.set_montage(template, on_missing="ignore", verbose="ERROR")
+    if (placed := raw.get_montage()) is not None:
+        without = ~on_scalp(raw.ch_names, channel_positions(raw.ch_names, placed))
+        _set_types(raw, "misc", compress(raw.ch_names, without))
     _anonymise(raw)
     # After a second preparation names are still those of the file.
-    earlier = channel_plan(raw)
     in_file = {new: old for old, new in earlier.renamed.items()}
     renamed = {in_file.get(old, old): new for old, new in plan.renamed.items()}
     dropped = {in_file.get(old, old): reason for old, reason in plan.dropped.items()}
-    temporary = raw.info.get("temp") or {}
-    if kept is not None:  # blinks are counted in them
-        _anonymise(kept)
-        temporary = {"eyes": kept}
     plan = ChannelPlan(renamed, earlier.dropped | dropped, montage)
-    raw.info["temp"] = {**temporary, "idfsmec": plan}
+    # Plain containers: MNE hashes and measures whatever is in there.
+    raw.info["temp"] = {**(raw.info.get("temp") or {}), "idfsmec": asdict(plan)}
+    if eyes is not None:  # blinks are counted in them
+        _anonymise(eyes)
+        setattr(raw, EYES_BESIDE, eyes)
     return raw
+
+
+def _set_types(raw: mne.io.BaseRaw, kind: str, names: Iterable[str]) -> None:
+    raw.set_channel_types(dict.fromkeys(names, kind), on_unit_change="ignore", verbose="ERROR")
 
 
 def _anonymise(raw: mne.io.BaseRaw) -> None:
@@ -406,7 +424,7 @@ def _resolve_bads(bads: list[str], plan: ChannelPlan, source: str) -> list[str]:
 
 def channel_plan(raw: mne.io.BaseRaw) -> ChannelPlan:
     """Return what :func:`prepare_raw` did with the channels: names, reasons, the montage."""
-    return (raw.info.get("temp") or {}).get("idfsmec") or ChannelPlan()
+    return ChannelPlan(**(raw.info.get("temp") or {}).get("idfsmec", {}))
 
 
 # --- the same recording twice -------------------------------------------------------------

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from idfsmec._files import check_readable
+from idfsmec._files import check_readable, find_separator, read_utf8
 from idfsmec.errors import ArgumentError, InputError, listing, reason_of
 from idfsmec.table.columns import fold
 
@@ -44,11 +44,8 @@ def warn_of_left_out(where: Path, reasons: Mapping[str, Collection[str]]) -> Non
 
 def read_text(path: Path) -> str:
     """Read a text file in UTF-8 or UTF-16, with or without a byte order mark."""
-    check_readable(path)
-    content = path.read_bytes()
-    utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
-        text = content.decode("utf-16" if utf16 else "utf-8-sig")
+        text = read_utf8(path).decode()
     except UnicodeDecodeError as error:
         raise InputError(
             f"{path}: not a text file in UTF-8 ({error}). Save it as 'CSV UTF-8'."
@@ -63,7 +60,7 @@ def read_text(path: Path) -> str:
 def read_cells(path: Path, separators: str, hint: str = "") -> Iterator[tuple[str, list[str]]]:
     """Yield where each line of a text table is, and its cells, as many in each; header first."""
     text = read_text(path)
-    separator = max(separators, key=text.partition("\n")[0].count)
+    separator = find_separator(text.encode(), separators)
     reader = csv.reader(io.StringIO(text), delimiter=separator)
     n_columns = 0
     try:

@@ -138,8 +138,8 @@ def seconds(value: float | None) -> str:
     if value is None or not np.isfinite(value):
         return "–"
     if value < 0.1:
-        return f"{1000 * value:.2g} ms"
-    return f"{value:.3g} s" if value < 1000 else f"{value:,.0f} s".replace(",", " ")
+        return f"{1000 * value:.3g} ms"
+    return f"{value:.3g} s" if value < 999.5 else f"{value:,.0f} s".replace(",", " ")
 
 
 def capitalise(text: str) -> str:

@@ -7,7 +7,6 @@ was made, and dtypes) and ``<file name>.reasons.tsv.gz`` (why channels are missi
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
 import hashlib
@@ -27,7 +26,13 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from idfsmec._files import check_readable, refuse_oversized, replacing
+from idfsmec._files import (
+    check_readable,
+    find_separator,
+    read_utf8,
+    refuse_oversized,
+    replacing,
+)
 from idfsmec.errors import InputError, reason_of
 from idfsmec.table.columns import GROUPS, KNOWN, LABEL, LINE, SITE, TEXT, part_header
 
@@ -191,6 +196,35 @@ def check_schema(schema: pa.Schema, names: list[str]) -> list[str]:
     return features
 
 
+def column_names(path: Path) -> list[str]:
+    """Return the columns of a file; none if it cannot be read."""
+    try:
+        if file_format(path) == "parquet":
+            return list(map(str, pq.read_schema(path).names))
+        return _find_signs(read_utf8(path))[-1]
+    except (*_UNREADABLE, ValueError):
+        return []
+
+
+def read_frame(path: Path) -> pd.DataFrame:
+    """Read a file of any columns, each of the type that its cells have; names of rows are text."""
+    if file_format(path) == "parquet":
+        return pd.read_parquet(path).rename(columns=str).reset_index(drop=True)
+    try:
+        content = read_utf8(path)
+        separator, decimal, named = _find_signs(content)
+        options = pa_csv.ConvertOptions(
+            column_types={name: pa.string() for name in (*GROUPS, SITE) if name in named},
+            null_values=_NULLS,
+            strings_can_be_null=True,
+            decimal_point=decimal,
+            include_columns=named,
+        )
+        return _convert(content, separator, options)
+    except _UNREADABLE as error:
+        raise InputError(f"{path}: not a readable CSV file ({error}).") from error
+
+
 # --- reasons ------------------------------------------------------------------------------
 
 
@@ -227,11 +261,8 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     metadata = _parse_metadata(sidecar.read_bytes() if sidecar.is_file() else None)
     kinds = metadata.get("dtypes", {})
     try:
-        content = path.read_bytes()
-        content = gzip.decompress(content) if _is_gzipped(path) else content
-        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            content = content.decode("utf-16").encode()
-        separator, decimal, named = _sniff(content)
+        content = read_utf8(path)
+        separator, decimal, named = _find_signs(content)
         rows, features = part_header(named)
         row_columns = [*GROUPS, *(name for name in (SITE,) if name in named), *rows]
         frame = _parse(content, separator, decimal, row_columns, features, not metadata)
@@ -243,11 +274,10 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     return pd.concat(columns, axis=1), metadata
 
 
-def _sniff(content: bytes) -> tuple[str, str, list[str]]:
-    """Find out a CSV file's separator, decimal sign and columns."""
-    file = io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline="")
-    separator = max(",;\t", key=file.readline().count)
-    file.seek(0)
+def _find_signs(content: bytes) -> tuple[str, str, list[str]]:
+    """Return a CSV file's separator, decimal sign and columns."""
+    file = io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="")
+    separator = find_separator(content)
     reader = csv.reader(file, delimiter=separator)
     columns = next(reader, [])
     decimal = "."
@@ -258,6 +288,13 @@ def _sniff(content: bytes) -> tuple[str, str, list[str]]:
                 break
     # R's write.csv and pandas' to_csv put row names into a first column without a name.
     return separator, decimal, columns[1:] if columns and columns[0] == "" else columns
+
+
+def _convert(content: bytes, separator: str, options: pa_csv.ConvertOptions) -> pd.DataFrame:
+    # A line must fit a block: numbers take more room than names, but not so much more.
+    blocks = pa_csv.ReadOptions(block_size=max(1 << 20, 64 * content.find(b"\n")))
+    signs = pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    return pa_csv.read_csv(pa.BufferReader(content), blocks, signs, options).to_pandas()
 
 
 def _parse(
@@ -283,12 +320,7 @@ def _parse(
             decimal_point=decimal,
             include_columns=[*row_columns, *features],
         )
-        # A line must fit a block: numbers take more room than names, but not so much more.
-        blocks = pa_csv.ReadOptions(block_size=max(1 << 20, 64 * content.find(b"\n")))
-        signs = pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-        cells = pa_csv.read_csv(pa.BufferReader(content), blocks, signs, options)
-        frame: pd.DataFrame = cells.to_pandas()
-        return frame
+        return _convert(content, separator, options)
 
     try:
         return parse(pa.float64())

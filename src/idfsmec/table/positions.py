@@ -189,6 +189,15 @@ def channel_positions(
     return np.array(rows, dtype=np.float64).reshape(-1, 3)
 
 
+def on_scalp(names: Sequence[str], positions: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which channels have a place on the scalp; all, if fewer than half have a position.
+
+    A cap whose names the montage hardly knows has positions that it does not know either.
+    """
+    placed = np.isfinite(positions).all(axis=1) | np.isin(names, EXTRA_NAMES)
+    return placed if placed.mean() >= 0.5 else np.ones_like(placed)
+
+
 def angles_between(
     positions: NDArray[np.float64], targets: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
