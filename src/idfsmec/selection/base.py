@@ -41,7 +41,7 @@ from idfsmec._validation import (
 DEFAULT_COUNT = 20
 
 
-class RankingSelector(SelectorMixin, CheckedEstimator):
+class RankingSelector(SelectorMixin, CheckedEstimator):  # type: ignore[misc]
     """A selector that orders all features and keeps the first ``n_features_to_select``."""
 
     # Of all parameters that selectors share; a subclass adds its own, or what it means by them.
@@ -118,7 +118,7 @@ class CompleteSelector(RankingSelector):
         self._rank(*self._check_input(X, y))
         return self
 
-    def _check_input(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray]:
+    def _check_input(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
         checked, labels = check_samples(self, X, y)
         missing = np.isnan(checked)
         if missing.any():
@@ -133,13 +133,13 @@ class CompleteSelector(RankingSelector):
         return checked, encode_labels(labels)[0]
 
     @abstractmethod
-    def _rank(self, X: NDArray[np.float64], y: NDArray) -> None:
+    def _rank(self, X: NDArray[np.float64], y: NDArray[Any]) -> None:
         """Compute scores and hand them to :meth:`_set_ranking` or :meth:`_set_order`."""
 
 
 def check_samples(
     estimator: BaseEstimator, X: ArrayLike, y: ArrayLike | None, **how: Any
-) -> tuple[NDArray[np.float64], NDArray]:
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Return samples as numbers, NaN allowed; the estimator learns their number and names."""
     how |= {"dtype": np.float64, "ensure_all_finite": False}
     checked, target = validate_data(estimator, X, y, **how)
@@ -162,12 +162,10 @@ def count_features(wanted: int | float, n_features: int) -> int:
 
 def ranks(order: NDArray[np.intp]) -> NDArray[np.intp]:
     """Rank of each feature, 1 = best, from the features in order."""
-    ranking = np.empty(order.size, dtype=np.intp)
-    ranking[order] = np.arange(1, order.size + 1)
-    return ranking
+    return np.argsort(order) + 1
 
 
-def encode_labels(y: ArrayLike) -> tuple[NDArray[np.intp], NDArray]:
+def encode_labels(y: ArrayLike) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Turn class labels into codes 0 ... n_classes - 1."""
     check_classification_targets(y)
     classes, codes = np.unique(np.asarray(y), return_inverse=True)
@@ -225,6 +223,7 @@ def rank_grid(
     (2, 2, 4)
     """
     if callable(getattr(selector, "rank_grid", None)):
+        ranks: NDArray[np.intp] | None
         ranks = clone(selector).rank_grid(X, y, settings, held_out=held_out, groups=groups)
         if ranks is not None:
             return ranks

@@ -193,13 +193,13 @@ def _solve_weighted(X: Array, Y: Array, gamma: float, q: Array, e: Array) -> Arr
     if n_samples <= n_features:
         kernel = scaled @ scaled.T
         kernel[np.diag_indices(n_samples)] += gamma * e
-        return cho_solve(cho_factor(kernel, overwrite_a=True), Y)
+        return np.asarray(cho_solve(cho_factor(kernel, overwrite_a=True), Y))
     precision = 1 / e[:, None]
     weighted = scaled * np.sqrt(precision)
     normal = weighted.T @ weighted
     normal[np.diag_indices(n_features)] += gamma
     fitted = scaled @ cho_solve(cho_factor(normal, overwrite_a=True), scaled.T @ (Y * precision))
-    return (Y - fitted) * precision / gamma
+    return np.asarray((Y - fitted) * precision / gamma)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

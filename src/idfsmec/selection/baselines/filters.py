@@ -156,6 +156,9 @@ class _ForwardFilter(CompleteSelector):
 
 def discretize(X: Array, n_bins: int | None = 5, strategy: str = "quantile") -> Codes:
     """Cut every column into bins that hold equally many samples, or that have equal width."""
+    # The same as scikit-learn's KBinsDiscretizer, which takes 1.1 to 1.5 times as long, joins bins
+    # narrower than 1e-8 whatever the units (power in V² has one bin), and whose quantiles have
+    # another default in later versions.
     codes = np.empty(X.shape, dtype=np.intp)
     inner = np.linspace(0, 1, (n_bins or 1) + 1)[1:-1]
     for column, bins in zip(X.T, codes.T, strict=True):
@@ -186,7 +189,8 @@ class DiscreteFeatures:
 
     def shared_with(self, chosen: int) -> Array:
         """Give I(f; s) for all features f and the chosen s."""
-        return self.entropy + self.entropy[chosen] - self._joint_entropies(self._codes[chosen])[0]
+        pairs = self._joint_entropies(self._codes[chosen])[0]
+        return np.asarray(self.entropy + self.entropy[chosen] - pairs)
 
     def joint_relevance(self, chosen: int) -> Array:
         """Give I(f, s; y) for all features f and the chosen s."""
@@ -297,8 +301,8 @@ class MRMR(_InformationFilter):
     def _criterion(self, features: DiscreteFeatures, terms: Array) -> Array:
         redundancy = terms.mean(axis=0)
         if self.method == "MID":
-            return features.relevance - redundancy
-        return features.relevance / (np.maximum(redundancy, 0) + _NO_REDUNDANCY)
+            return np.asarray(features.relevance - redundancy)
+        return np.asarray(features.relevance / (np.maximum(redundancy, 0) + _NO_REDUNDANCY))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -345,11 +349,11 @@ class CMIM(_InformationFilter):
 
     def _terms(self, features: DiscreteFeatures, chosen: int) -> Array:
         # I(f; y | s) by the chain rule.
-        return features.joint_relevance(chosen) - features.relevance[chosen]
+        return np.asarray(features.joint_relevance(chosen) - features.relevance[chosen])
 
     def _criterion(self, features: DiscreteFeatures, terms: Array) -> Array:
         least = terms.min(axis=0)
-        return least if self.variant == "B" else np.minimum(features.relevance, least)
+        return np.asarray(least if self.variant == "B" else np.minimum(features.relevance, least))
 
 
 class MRMSR(_InformationFilter):
@@ -387,10 +391,10 @@ class MRMSR(_InformationFilter):
         relevance = features.relevance
         # I(f; y | s) + I(s; y | f) = 2 I(f, s; y) - I(f; y) - I(s; y): one table per pair.
         added = 2 * features.joint_relevance(chosen) - relevance - relevance[chosen]
-        return 1 - added / (2 * features.class_entropy)
+        return np.asarray(1 - added / (2 * features.class_entropy))
 
     def _criterion(self, features: DiscreteFeatures, terms: Array) -> Array:
-        return features.relevance / features.class_entropy - terms.mean(axis=0)
+        return np.asarray(features.relevance / features.class_entropy - terms.mean(axis=0))
 
 
 class RRCT(_ForwardFilter):
@@ -449,7 +453,7 @@ class RRCT(_ForwardFilter):
             redundancy.append(_information(with_chosen))
             given = partial(chosen, with_chosen)
             complement = np.sign(given) * np.sign(given - correlation) * _information(given)
-            return relevance - np.mean(redundancy, axis=0) + complement
+            return np.asarray(relevance - np.mean(redundancy, axis=0) + complement)
 
         self._search(relevance, ~Scaling.learn(X).constant, criterion_after)
 
@@ -468,7 +472,7 @@ def _normalised_ranks(X: Array) -> Array:
     ranks = rankdata(X, axis=0)
     ranks -= ranks.mean(axis=0)
     norms = np.linalg.norm(ranks, axis=0)
-    return np.divide(ranks, norms, out=np.zeros_like(ranks), where=norms > 0)
+    return np.asarray(np.divide(ranks, norms, out=np.zeros_like(ranks), where=norms > 0))
 
 
 def _information(correlation: Array) -> Array:
