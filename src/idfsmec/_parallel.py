@@ -56,13 +56,13 @@ _watched = threading.Event()
 def available_threads() -> int:
     """Return ``OMP_NUM_THREADS`` where it is set, as in joblib's workers; otherwise all cores."""
     setting = os.environ.get("OMP_NUM_THREADS", "")
-    return int(setting) if setting.isdigit() and int(setting) > 0 else joblib.cpu_count()
+    return int(setting) if setting.isdigit() and int(setting) > 0 else int(joblib.cpu_count())
 
 
 def count_jobs(n_jobs: int | None) -> int:
     """Return how many processes a number of jobs means, the way joblib counts; None: all cores."""
     if n_jobs is None:
-        return joblib.cpu_count()
+        return int(joblib.cpu_count())
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise ArgumentError(
             f"n_jobs={n_jobs!r}: give 1 or more, or -1 for one per core", argument="n_jobs"
@@ -70,9 +70,10 @@ def count_jobs(n_jobs: int | None) -> int:
     return int(n_jobs) if n_jobs > 0 else max(joblib.cpu_count() + 1 + int(n_jobs), 1)
 
 
-def one_blas_thread() -> AbstractContextManager:
+def one_blas_thread() -> AbstractContextManager[Any]:
     """Limit BLAS to one thread: small matrices gain nothing, and more changes the last digits."""
-    return _BLAS.limit(limits=1, user_api="blas")
+    limits: AbstractContextManager[Any] = _BLAS.limit(limits=1, user_api="blas")
+    return limits
 
 
 def run_tasks(

@@ -104,6 +104,7 @@ def benchmark(
         "sensitivity": (paper.sensitivity, common),
         "cost": (evaluation.cost, chosen),
     }
+    results: Results
     with ResultsFolder(out, force) as folder:
         with stop_cleanly(out), warnings_as_lines(), shown(digest=RunningMeans()) as progress:
             common_options: dict[str, Any] = {"protocol": protocol, "overwrite": force}

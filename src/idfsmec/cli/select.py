@@ -177,7 +177,8 @@ def _tune(table: FeatureTable, k: int | None) -> IDFSMEC:
         f"Inner folds chose {best} (log loss per participant {-tuned.best_score_:.3f}; "
         "optimistic, because it is the best of the grid)."
     )
-    return tuned.selector_
+    selector: IDFSMEC = tuned.selector_
+    return selector
 
 
 def _select_from_sums(given: Sequence[Path], settings: dict[str, Any], harmonize: bool) -> IDFSMEC:

@@ -53,8 +53,8 @@ def train(
     from idfsmec._parallel import count_jobs
     from idfsmec.audit import audit
     from idfsmec.evaluation import train_model
-    from idfsmec.evaluation.protocol import make_folds
     from idfsmec.prediction import save_model
+    from idfsmec.prediction.folds import make_folds
     from idfsmec.prediction.methods import find_methods
     from idfsmec.prediction.model import check_model_path
     from idfsmec.report.documents import card_paths, metric_rows, write_model_card

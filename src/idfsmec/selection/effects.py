@@ -135,7 +135,7 @@ def effects_of_sums(
     return frame.assign(direction=_direction(size, means, np.asarray(classes)), **sizes)
 
 
-def _direction(size: Array, means: Sequence[Array], classes: NDArray) -> NDArray:
+def _direction(size: Array, means: Sequence[Array], classes: NDArray[Any]) -> NDArray[Any]:
     """Return in which class the mean is highest; empty where the size is not known."""
     # Of two classes the sign of Hedges' g decides, which is that of the difference of means.
     highest = (size > 0).astype(int) if len(means) == 2 else np.argmax(means, axis=0)
@@ -144,7 +144,9 @@ def _direction(size: Array, means: Sequence[Array], classes: NDArray) -> NDArray
     return np.where(np.isnan(size), "", words[highest])
 
 
-def _between(parts: list[Array], classes: NDArray, draws: list[Array]) -> dict[str, NDArray]:
+def _between(
+    parts: list[Array], classes: NDArray[Any], draws: list[Array]
+) -> dict[str, NDArray[Any]]:
     """Direction and sizes from the subjects' means of each class."""
     name, statistic = ("hedges_g", _hedges) if len(parts) == 2 else ("eta_squared", _eta_squared)
     # Centred by everyone's mean: squares lose no digits then.
@@ -166,7 +168,7 @@ def _between(parts: list[Array], classes: NDArray, draws: list[Array]) -> dict[s
     return sizes
 
 
-def _with_score(means: Array, scores: Array, draws: Array) -> dict[str, NDArray]:
+def _with_score(means: Array, scores: Array, draws: Array) -> dict[str, NDArray[Any]]:
     """Direction and rank correlation from the subjects' means and scores."""
     ranks = rankdata(means, axis=0, nan_policy="omit")
     # The score is ranked among those who have the feature.

@@ -103,11 +103,11 @@ class ChannelTable:
     """Checked samples with channels, to be solved for any folds and redundancy weights."""
 
     X: Array  # NaN where missing; without rows where only sums are known
-    target: NDArray  # codes of the classes, or the standardised target
-    classes: NDArray  # the labels; empty for a numeric target
-    channel_names: NDArray  # in order of first appearance
+    target: NDArray[Any]  # codes of the classes, or the standardised target
+    classes: NDArray[Any]  # the labels; empty for a numeric target
+    channel_names: NDArray[Any]  # in order of first appearance
     columns: list[Indices]  # of each channel
-    groups: NDArray | None  # subject of each sample
+    groups: NDArray[Any] | None  # subject of each sample
     options: Options
     weights: Array | None = None  # of the samples
 
@@ -228,7 +228,7 @@ class Fits:
 
     def usable(self, fold: int = 0) -> NDArray[np.bool_]:
         """Whether each channel has information, shape (n_channels,)."""
-        return np.isfinite(self.channels.objectives[fold, 0])
+        return np.asarray(np.isfinite(self.channels.objectives[fold, 0]))
 
     @property
     def held_out_loss(self) -> Array | None:
@@ -345,7 +345,12 @@ class ChannelEstimator(CheckedEstimator):
         return self._table(checked, codes, self.classes_, subjects, weights)
 
     def _table(
-        self, X: Array, target: NDArray, classes: NDArray, groups: Any, weights: Any = None
+        self,
+        X: Array,
+        target: NDArray[Any],
+        classes: NDArray[Any],
+        groups: Any,
+        weights: Any = None,
     ) -> ChannelTable:
         """Put checked samples together with channels, which are learned, and options."""
         names = getattr(self, "feature_names_in_", None)
@@ -744,7 +749,7 @@ class IDFSMEC(ChannelSelector):
 
 def order_electrodes(
     X: ArrayLike, y: ArrayLike, channels: ArrayLike, groups: ArrayLike | None = None
-) -> NDArray:
+) -> NDArray[Any]:
     """Return the channels of columns by their weight in :class:`IDFSMEC`, heaviest first."""
     selector = IDFSMEC(channels).fit(X, y, groups=groups)
     return np.asarray(
@@ -811,7 +816,7 @@ class IDFSPath:
     gammas: Array
     scores: Array
     rankings: NDArray[np.intp]
-    channel_names: NDArray
+    channel_names: NDArray[Any]
     channel_weights: Array
     feature_weights: Array
     objectives: Array

@@ -205,10 +205,10 @@ class StabilitySelector(RankingSelector):
     def _rankings(
         self,
         selector: BaseEstimator,
-        X: NDArray,
+        X: NDArray[Any],
         codes: Indices,
         halves: list[Indices],
-        groups: NDArray | None,
+        groups: NDArray[Any] | None,
     ) -> NDArray[np.intp]:
         """Ranks of all features on every half, shape (n_resamples, n_features)."""
         impute = not get_tags(selector).input_tags.allow_nan and bool(np.isnan(X).any())
@@ -256,7 +256,7 @@ class StabilitySelector(RankingSelector):
 
 
 def complementary_halves(
-    subjects: NDArray, codes: Indices, n_pairs: int, random_state: np.random.RandomState
+    subjects: NDArray[Any], codes: Indices, n_pairs: int, random_state: np.random.RandomState
 ) -> list[Indices]:
     """Samples of ``2 * n_pairs`` random halves of the subjects, each followed by its rest."""
     _, first, member = np.unique(subjects, return_index=True, return_inverse=True)
@@ -280,9 +280,9 @@ def complementary_halves(
 
 def _half_ranks(
     selector: BaseEstimator,
-    X: NDArray,
+    X: NDArray[Any],
     codes: Indices,
-    groups: NDArray | None,
+    groups: NDArray[Any] | None,
     impute: bool,
     left_out: list[Indices],
 ) -> NDArray[np.intp]:
