@@ -6,6 +6,7 @@ import codecs
 import glob
 import gzip
 import hashlib
+import json
 import os
 import platform
 import sqlite3
@@ -13,7 +14,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from idfsmec.errors import InputError
 
@@ -51,6 +52,13 @@ def replacing(*paths: Path) -> Iterator[list[Path]]:
         for temporary in temporaries:
             with suppress(OSError):  # a disk closed for writing must not hide what went wrong
                 temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write what JSON can hold, for readers."""
+    text = json.dumps(value, indent=1, ensure_ascii=False, default=str)
+    with replacing(path) as (temporary,):
+        temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def beside(path: Path, process: int | str | None = None, unique: str | None = None) -> Path:

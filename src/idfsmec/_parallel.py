@@ -56,7 +56,7 @@ _watched = threading.Event()
 def available_threads() -> int:
     """Return ``OMP_NUM_THREADS`` where it is set, as in joblib's workers; otherwise all cores."""
     setting = os.environ.get("OMP_NUM_THREADS", "")
-    return int(setting) if setting.isdigit() and int(setting) > 0 else joblib.cpu_count()
+    return int(setting) if setting.isdigit() and int(setting) > 0 else int(joblib.cpu_count())
 
 
 def count_jobs(n_jobs: int | None) -> int:
@@ -72,9 +72,10 @@ def count_jobs(n_jobs: int | None) -> int:
     return int(joblib.effective_n_jobs(n_jobs))
 
 
-def one_blas_thread() -> AbstractContextManager:
+def one_blas_thread() -> AbstractContextManager[Any]:
     """Limit BLAS to one thread: small matrices gain nothing, and more changes the last digits."""
-    return _BLAS.limit(limits=1, user_api="blas")
+    limits: AbstractContextManager[Any] = _BLAS.limit(limits=1, user_api="blas")
+    return limits
 
 
 def run_tasks(

@@ -6,12 +6,12 @@ from sklearn.impute import KNNImputer
 
 from idfsmec.evaluation import Protocol
 from idfsmec.evaluation import protocol as protocol_module
-from idfsmec.evaluation.run import table_digest
 from idfsmec.evaluation.tasks import load_fold
 from idfsmec.missing import simulate_missing
 from idfsmec.prediction.folds import make_folds
 from idfsmec.prediction.methods import IMPUTERS, METHODS, Imputer
 from idfsmec.table import FeatureTable
+from idfsmec.table.feature_table import table_digest
 
 from .cohorts import make_arrays, make_cohort
 

@@ -1,7 +1,12 @@
+import json
+from dataclasses import asdict
+
+import numpy as np
 import pytest
 
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol
+from idfsmec.evaluation.protocol import protocol_from
 
 
 @pytest.mark.parametrize(
@@ -21,6 +26,8 @@ from idfsmec.evaluation import Protocol
         ("seeds", [-1], "at least 0"),
         ("svm_costs", [0.0], "above 0"),
         ("n_splits", 1, "at least 2"),
+        ("clip", 0, "above 0"),
+        ("clip", "six", "give a number"),
     ],
 )
 def test_a_wrong_option_is_refused_with_the_choices(option, value, said):
@@ -46,3 +53,20 @@ def test_the_defaults_are_the_honest_ones():
         "nested",
     )
     assert (protocol.n_splits, protocol.rates[0], protocol.rates[-1]) == (10, 0.0, 0.5)
+
+
+def test_clipping_can_be_switched_off():
+    usual = Protocol()
+    assert usual.clip == 6.0
+    assert protocol_from({"clip": None}, usual).clip is None
+    assert protocol_from({"n_splits": None}, usual).n_splits == 10
+
+
+def test_numbers_of_numpy_are_stored_as_json():
+    protocol = Protocol(n_splits=np.int64(4), n_inner_splits=np.int32(3), seeds=np.arange(2))
+    stored = json.loads(json.dumps(asdict(protocol)))
+    assert (stored["n_splits"], stored["n_inner_splits"], stored["seeds"]) == (4, 3, [0, 1])
+    with pytest.raises(InputError, match=r"n_splits is 4.5; give a whole number"):
+        Protocol(n_splits=4.5)
+    changed = Protocol(clip=np.float32(5.0), rates=np.array([0.1]), svm_costs=np.array([0.1]))
+    json.dumps(asdict(changed))

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, example, given, reject, settings
 from hypothesis import strategies as st
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation.run import table_digest
 from idfsmec.table import FeatureTable
+from idfsmec.table.feature_table import table_digest
 
 FORMATS = ["table.parquet", "table.csv", "table.csv.gz"]
 

@@ -14,12 +14,13 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics.pairwise import euclidean_distances
 
+from idfsmec._files import write_json
 from idfsmec._parallel import count_jobs
 from idfsmec.audit import confounding
 from idfsmec.audit.confounding import encode_variables
 from idfsmec.audit.verdict import Audit, audits_of, find_suspects, put_together
 from idfsmec.errors import InputError
-from idfsmec.evaluation.results import AUDIT, Results, write_json
+from idfsmec.evaluation.results import AUDIT, Results
 from idfsmec.evaluation.run import (
     ResultsFolder,
     Tables,

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import expit
 from scipy.stats import rankdata
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.utils.class_weight import compute_sample_weight
@@ -31,6 +30,7 @@ from idfsmec.metrics import (
     mean_auc,
     weighted_aucs,
 )
+from idfsmec.solver.logistic import fit_logistic
 from idfsmec.solver.scaling import Scaling
 from idfsmec.table import FeatureTable
 from idfsmec.table.files import column_names, read_frame
@@ -461,28 +461,15 @@ def _log_odds(values: Floats, labels: Codes, new: Floats, n_classes: int) -> Flo
 
 
 def _fit(X: Floats, positive: NDArray[np.bool_]) -> Floats:
-    """Weights of ridge logistic regressions by Newton's method, one for each row of ``positive``.
+    """Weights of ridge logistic regressions, one for each row of ``positive``.
 
     Classes weigh alike; the last column is the intercept, which bears no penalty.
     """
     n, d = X.shape
     share = positive.mean(axis=1, keepdims=True).clip(1 / (2 * n), 1 - 1 / (2 * n))
     importance = np.where(positive, 0.5 / share, 0.5 / (1 - share))
-    squares = (X[:, :, None] * X[:, None, :]).reshape(n, -1)
     penalty = np.append(np.full(d - 1, _RIDGE), 1e-6)
-    weights = np.zeros((len(positive), d))
-    for _ in range(_STEPS):
-        chance = expit(weights @ X.T)
-        slope = (importance * (chance - positive)) @ X + penalty * weights
-        curvature = ((importance * chance * (1 - chance)) @ squares).reshape(-1, d, d)
-        curvature += np.diag(penalty)
-        step = np.linalg.solve(curvature, slope[..., None])[..., 0]
-        # Far from the solution a whole step may overshoot; near it this changes nothing.
-        length = np.linalg.norm(step, axis=1, keepdims=True)
-        weights -= step * np.minimum(1.0, 5.0 / np.maximum(length, 1e-12))
-        if length.max() < 1e-6:
-            break
-    return weights
+    return fit_logistic(X, positive, importance, penalty, max_iter=_STEPS)[0]
 
 
 def among_matched(eeg: Floats, acquisition: Floats, y: Codes) -> dict[str, Any]:

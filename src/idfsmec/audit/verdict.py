@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +12,8 @@ import pandas as pd
 
 from idfsmec.audit import confounding
 from idfsmec.audit.confounding import kind_of, say_variable
-from idfsmec.errors import InputError, listing
-from idfsmec.evaluation.results import write_json
-from idfsmec.evaluation.run import table_digest
+from idfsmec.errors import listing
 from idfsmec.metrics import Codes, Floats, auc_difference, auc_interval, balanced_accuracy
-from idfsmec.table import FeatureTable
 
 if TYPE_CHECKING:
     from idfsmec.evaluation import Results
@@ -31,12 +26,6 @@ TITLES = {
     "amber": "Acquisition is associated with the diagnosis",
     "green": "No known acquisition fact is associated with the diagnosis",
     "grey": "Confounding by acquisition cannot be assessed",
-}
-#: Shown in place of a verdict.
-NOT_AUDITED = {
-    "level": "grey",
-    "title": "Not audited",
-    "verdict": "Whether acquisition separates the groups as well as the EEG does was not tested.",
 }
 #: What the models are called.
 MODELS = {
@@ -139,31 +128,6 @@ class Audit:
         The last is the reason in one sentence.
         """
         return {"level": self.level, "title": TITLES[self.level], "verdict": say_verdict(self)[0]}
-
-
-def keep_verdict(path: Path, table: FeatureTable, audit: Audit) -> Path:
-    """Store a verdict in a file beside the table, for its present content."""
-    file, kept = _read_verdicts(path)
-    write_json(file, kept | {table_digest(table): audit.verdict})
-    return file
-
-
-def kept_verdict(path: Path, table: FeatureTable) -> dict[str, str]:
-    """Return the stored verdict for this content of a table; empty where there is none."""
-    _, kept = _read_verdicts(path)
-    return kept.get(table_digest(table), {})
-
-
-def _read_verdicts(path: Path) -> tuple[Path, dict[str, dict[str, str]]]:
-    """Return the file beside a table that stores verdicts, and those in it by content."""
-    file = path.with_name(path.name + ".audit.json")
-    try:
-        kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-        return file, {
-            str(key): {part: str(each[part]) for part in NOT_AUDITED} for key, each in kept.items()
-        }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{file}: is no list of verdicts; remove it, and audit again.") from error
 
 
 def find_suspects(recording: Mapping[str, Any]) -> list[str]:

@@ -48,8 +48,8 @@ def audit(
     """
     from idfsmec.audit import add_audit, audits_of
     from idfsmec.audit.confounding import read_columns
-    from idfsmec.audit.verdict import keep_verdict
     from idfsmec.report import write_audit_page, write_reporting_checklist
+    from idfsmec.table.verdicts import store_verdict
 
     path, out = Path(table), Path(out)
     splits = options.parse_folds(folds)
@@ -72,7 +72,7 @@ def audit(
     checklist = write_reporting_checklist(out / "reporting.md", results, tables, overwrite=True)
     _print_audit(outcome)
     try:
-        say("verdict:", keep_verdict(path, read, outcome))
+        say("verdict:", store_verdict(path, read, outcome.verdict))
     except OSError as error:
         remark(f"the verdict could not be kept beside the table: {error}", "yellow")
     say("page:", page)

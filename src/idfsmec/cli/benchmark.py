@@ -104,6 +104,7 @@ def benchmark(
         "sensitivity": (paper.sensitivity, common),
         "cost": (evaluation.cost, chosen),
     }
+    results: Results
     with ResultsFolder(out, force) as folder:
         with stop_cleanly(out), warnings_as_lines(), shown(digest=RunningMeans()) as progress:
             common_options: dict[str, Any] = {"protocol": protocol, "overwrite": force}
@@ -127,9 +128,9 @@ def read_tables(paths: Sequence[Path], condition: Any) -> dict[str, FeatureTable
 
     Warns where the presence of a channel is associated with the diagnosis.
     """
-    from idfsmec.audit.verdict import kept_verdict
     from idfsmec.missing.association import association_warning, missingness_association
     from idfsmec.table import FeatureTable
+    from idfsmec.table.verdicts import stored_verdict
 
     tables: dict[str, FeatureTable] = {}
     for number, path in enumerate(paths):
@@ -142,7 +143,7 @@ def read_tables(paths: Sequence[Path], condition: Any) -> dict[str, FeatureTable
         table = options.take_condition(FeatureTable.read(path), condition, name)
         if text := association_warning(missingness_association(table)):
             remark(f"table {name}: {text}", "yellow")
-        info = {**table.info, "audit_verdict": kept_verdict(path, table)}
+        info = {**table.info, "audit_verdict": stored_verdict(path, table)}
         tables[name] = replace(table, info=info)
     return tables
 

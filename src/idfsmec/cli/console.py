@@ -128,7 +128,7 @@ def show_frame(title: str, frame: pd.DataFrame) -> None:
 
 def print_verdict(name: object, verdict: Mapping[str, str]) -> None:
     """Print the verdict of a table's audit with its reason, or that there was none."""
-    from idfsmec.audit.verdict import NOT_AUDITED
+    from idfsmec.table.verdicts import NOT_AUDITED
 
     verdict = verdict or NOT_AUDITED
     text = f"{name}: {verdict['title']}. {verdict['verdict']}"

@@ -46,8 +46,8 @@ def demo(out: AnyPath = Path("idfsmec-demo"), quick: bool = False, force: bool =
     from idfsmec.features import extract_table
     from idfsmec.recordings import simulate_cohort
     from idfsmec.report import write_report
-    from idfsmec.report.text import column_label
     from idfsmec.selection import IDFSMEC
+    from idfsmec.table.columns import column_label
 
     out = Path(out)
     check_folder(out, force)

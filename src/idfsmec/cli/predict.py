@@ -59,7 +59,6 @@ def predict(
     from idfsmec._files import check_writable, write_csv
     from idfsmec.prediction import load_model
     from idfsmec.prediction.subjects import Predictions
-    from idfsmec.report import write_subject_pages
 
     given = options.paths(sources)
     output = options.check_output(output, ".csv", force, [Path(model), *given])
@@ -71,6 +70,8 @@ def predict(
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     if pages is not None:
         whole = Predictions(tuple(s for part in parts for s in part.subjects), notes)
+        from idfsmec.report import write_subject_pages
+
         write_subject_pages(loaded, whole, Path(pages), overwrite=force)
     frame = pd.concat([part.frame for part in parts], ignore_index=True)
     write_csv(output, frame)

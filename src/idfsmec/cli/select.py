@@ -147,16 +147,16 @@ def _read(
     given: Sequence[Path], condition: Names | None, harmonize: bool | str, electrodes: int | None
 ) -> tuple[FeatureTable, list[dict[str, str]]]:
     """Read and join tables, harmonize, choose electrodes; also return the tables' verdicts."""
-    from idfsmec.audit.verdict import kept_verdict
     from idfsmec.prediction.harmonizer import harmonize_table
     from idfsmec.selection import choose_electrodes
     from idfsmec.table import FeatureTable
+    from idfsmec.table.verdicts import stored_verdict
 
     with warnings_as_lines():
         tables = [
             options.take_condition(FeatureTable.read(path), condition, path) for path in given
         ]
-        verdicts = [kept_verdict(*pair) for pair in zip(given, tables, strict=True)]
+        verdicts = [stored_verdict(*pair) for pair in zip(given, tables, strict=True)]
         table = tables[0] if len(tables) == 1 else FeatureTable.concat(tables)
         with options.naming(given[0]):
             table = harmonize_table(table, harmonize) if harmonize else table
@@ -178,7 +178,8 @@ def _tune(table: FeatureTable, k: int | None) -> IDFSMEC:
         f"Inner folds chose {best} (log loss per participant {-tuned.best_score_:.3f}; "
         "optimistic, because it is the best of the grid)."
     )
-    return tuned.selector_
+    selector: IDFSMEC = tuned.selector_
+    return selector
 
 
 def _select_from_sums(given: Sequence[Path], settings: dict[str, Any], harmonize: bool) -> IDFSMEC:
@@ -214,7 +215,7 @@ def _add_shares(
 
 def _print_ranking(features: pd.DataFrame, channels: pd.DataFrame) -> None:
     """Print the leading features and the heaviest channels."""
-    from idfsmec.report.text import feature_label
+    from idfsmec.table.columns import feature_label
 
     best = features.head(N_SHOWN)
     cells = best[["rank", "channel"]].set_axis(["#", "channel"], axis=1)

@@ -52,14 +52,14 @@ def train(
 
     from idfsmec._parallel import count_jobs
     from idfsmec.audit import audit
-    from idfsmec.audit.verdict import kept_verdict
     from idfsmec.evaluation import train_model
-    from idfsmec.evaluation.protocol import make_folds
     from idfsmec.prediction import save_model
+    from idfsmec.prediction.folds import make_folds
     from idfsmec.prediction.methods import find_methods
     from idfsmec.prediction.model import check_model_path
     from idfsmec.report.documents import card_paths, metric_rows, write_model_card
     from idfsmec.table import FeatureTable
+    from idfsmec.table.verdicts import stored_verdict
 
     path = options.check_output(output, ".skops", force, [Path(table)])
     check_model_path(path, overwrite=force)
@@ -73,7 +73,7 @@ def train(
     if "n_splits" in splits:
         with options.naming(table):
             make_folds(read.y, read.subjects, **splits)  # refuses too many, before the audit
-    verdict = kept_verdict(Path(table), read)
+    verdict = stored_verdict(Path(table), read)
     if not verdict:
         by = splits.get("folds", "subject")
         with shown("audit") as progress, options.naming(table):

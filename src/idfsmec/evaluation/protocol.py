@@ -97,8 +97,9 @@ class Protocol:
         }
         for name, kind in listed.items():
             object.__setattr__(self, name, _listed(name, getattr(self, name), kind))
-        for name in ("n_splits", "n_inner_splits"):
-            object.__setattr__(self, name, _as_integer(name, getattr(self, name)))
+        numbers = {"n_splits": _as_integer, "n_inner_splits": _as_integer, "clip": _as_number}
+        for name, convert in numbers.items():
+            object.__setattr__(self, name, convert(name, getattr(self, name)))
         choices: dict[str, Sequence[Any]] = {
             "folds": get_args(FoldUnit),
             "missing_in": get_args(MissingIn),
@@ -156,6 +157,14 @@ def _as_integer(name: str, value: Any) -> int:
         return index(value)
     except TypeError:
         raise InputError(f"{name} is {value!r}; give a whole number") from None
+
+
+def _as_number(name: str, value: Any) -> float | None:
+    """Return Python's own number, which JSON can hold; None stays."""
+    try:
+        return None if value is None else float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {value!r}; give a number, or None") from None
 
 
 def _count_or_all(value: Any) -> int | float:

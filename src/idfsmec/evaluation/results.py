@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from idfsmec._files import replacing, write_csv
+from idfsmec._files import replacing, write_csv, write_json
 from idfsmec.errors import InputError
 from idfsmec.evaluation.clinical import clinical_frame
 from idfsmec.evaluation.statistics import chance_band
@@ -380,10 +380,3 @@ def write_files(results: Results) -> None:
         write_json(folder / f"{name}.json", getattr(results, name))
     if not (folder / "audit.json").exists():  # an audit replaces it
         write_json(folder / "audit.json", {})
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write what JSON can hold, for readers."""
-    text = json.dumps(value, indent=1, ensure_ascii=False, default=str)
-    with replacing(path) as (beside,):
-        beside.write_text(text + "\n", encoding="utf-8")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import os
 import platform
 import sys
@@ -18,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from idfsmec._parallel import count_jobs, run_tasks
 from idfsmec.errors import InputError
@@ -52,6 +49,7 @@ from idfsmec.prediction.methods import (
 from idfsmec.prediction.samples import Samples
 from idfsmec.progress import Listener, Steps
 from idfsmec.table import FeatureTable
+from idfsmec.table.feature_table import table_digest
 
 #: What a user gives: one table, or several by name.
 Tables = FeatureTable | Mapping[str, FeatureTable]
@@ -508,28 +506,6 @@ def table_arrays(
         name: Samples.of(name, table, positions, table_digest(table))
         for name, table in tables.items()
     }
-
-
-def table_digest(table: FeatureTable) -> str:
-    """Hash what a table holds: values, columns, labels, subjects, montage, sites, rows, facts."""
-    digest = hashlib.sha256()
-    columns = {"y": table.y, "subject": table.subjects}
-    if table.sites is not None:
-        columns["site"] = table.sites
-    if table.rows is not None:
-        columns |= {f"rows {name}": table.rows[name] for name in table.rows}
-    # As text: what is read from a file may be of another type.
-    parts: list[Any] = [table.X, *(column.astype(str) for column in columns.values())]
-    for part in parts:
-        digest.update(pd.util.hash_pandas_object(part, index=False).to_numpy().tobytes())
-    recordings = [each for each in table.info.get("recordings") or () if isinstance(each, Mapping)]
-    described = {
-        "columns": [*map(str, table.X.columns), *columns],
-        "montage": str(table.info.get("montage", "")),
-        "facts": [each["facts"] for each in recordings if each.get("facts")],
-    }
-    digest.update(json.dumps(described, sort_keys=True).encode())
-    return digest.hexdigest()
 
 
 def check_tables(tables: Mapping[str, FeatureTable], protocol: Protocol) -> None:

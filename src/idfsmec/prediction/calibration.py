@@ -13,14 +13,14 @@ import numpy as np
 from scipy.special import expit, logit, ndtri
 
 from idfsmec.metrics import Floats
+from idfsmec.solver.logistic import fit_logistic
 
 # Coverage of the intervals.
 _LEVEL = 0.95
 # Probabilities beyond are not distinguished.
 _LEAST_PROBABILITY = 0.005
-# Prior precision of shift 0 and slope 1.
-_PRIOR_PRECISION = np.array([0.25, 1.0])
-_NEWTON_STEPS = 8
+# Prior of shift and slope.
+_PRIOR_MEAN, _PRIOR_PRECISION = np.array([0.0, 1.0]), np.array([0.25, 1.0])
 
 
 class Calibration:
@@ -73,16 +73,8 @@ class Calibration:
         weights = included * ((self._totals / np.maximum(included @ self._hits, 1)) @ self._hits.T)
         log_odds, hit = self._log_odds[share][:, code], self._hits[:, code]
         design = np.column_stack([np.ones(log_odds.size), log_odds])
-        products = (design[:, :, None] * design[:, None, :]).reshape(log_odds.size, 4)
-        start = np.array([0.0, 1.0])
-        coefs = np.tile(start, (len(weights), 1))
-        for _ in range(_NEWTON_STEPS):
-            expected = expit(coefs @ design.T)
-            gradient = (weights * (hit - expected)) @ design - _PRIOR_PRECISION * (coefs - start)
-            curvature = (weights * expected * (1 - expected)) @ products
-            covariance = np.linalg.inv(curvature.reshape(-1, 2, 2) + np.diag(_PRIOR_PRECISION))
-            coefs = coefs + np.einsum("bij,bj->bi", covariance, gradient)
-        return coefs, covariance
+        coefs, curvatures = fit_logistic(design, hit, weights, _PRIOR_PRECISION, _PRIOR_MEAN)
+        return coefs, np.linalg.inv(curvatures)
 
 
 def _log_odds(probability: Floats) -> Floats:

@@ -20,8 +20,8 @@ from idfsmec.missing.association import ALPHA
 from idfsmec.report import style
 from idfsmec.report.data import EFFECT_SIZES, ROUNDING, TableResults, effect_size
 from idfsmec.report.style import PageFigure
-from idfsmec.report.text import capitalise, column_label, feature_label, name_features, percent
-from idfsmec.table.columns import join_columns, split_column
+from idfsmec.report.text import capitalise, name_features, percent
+from idfsmec.table.columns import column_label, feature_label, join_columns, split_column
 from idfsmec.table.positions import channel_positions
 
 if TYPE_CHECKING:

@@ -26,10 +26,8 @@ from idfsmec.report import clinic, style
 from idfsmec.report.data import TableResults, experiment_protocol, lowest_rate, task_scores
 from idfsmec.report.text import (
     capitalise,
-    column_label,
     describe_protocol,
     escape_markdown,
-    feature_label,
     format_range,
     format_score,
     metric_name,
@@ -39,6 +37,8 @@ from idfsmec.report.text import (
     unique_slugs,
 )
 from idfsmec.table import FeatureTable
+from idfsmec.table.columns import column_label, feature_label
+from idfsmec.table.verdicts import NOT_AUDITED
 
 if TYPE_CHECKING:
     from idfsmec.prediction import Model
@@ -216,7 +216,7 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
             " / ".join(map(str, model.classes)),
         ],
         "headline": headline,
-        "audit": model.audit or verdict.NOT_AUDITED,
+        "audit": model.audit or NOT_AUDITED,
         "use": USE,
         "metrics": metric_rows(model),
         "red": red,
@@ -417,7 +417,7 @@ def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, 
         "title": prediction.subject,
         "chips": [f"{prediction.n_epochs} epochs", f"{share} of channels"],
         "headline": headline,
-        "audit": model.audit or verdict.NOT_AUDITED,
+        "audit": model.audit or NOT_AUDITED,
         "use": USE,
         "warnings": [f"{capitalise(warning)}." for warning in prediction.warnings],
         "prediction": prediction,

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from idfsmec._files import check_writable
-from idfsmec.audit.verdict import NOT_AUDITED
 from idfsmec.errors import InputError, listing
 from idfsmec.evaluation import Results
 from idfsmec.progress import Listener, Progress
@@ -29,6 +28,7 @@ from idfsmec.report.text import (
     slugify,
     unique_slugs,
 )
+from idfsmec.table.verdicts import NOT_AUDITED
 
 PAGE, FIGURES = "report.html", "figures"
 

@@ -28,7 +28,8 @@ from idfsmec import __version__
 from idfsmec._files import replacing
 from idfsmec.errors import ExistingFileError
 from idfsmec.report.data import PROPOSED, Methods, family_of, label_of, sort_methods
-from idfsmec.report.text import feature_label, percent, points, seconds, slugify
+from idfsmec.report.text import percent, points, seconds, slugify
+from idfsmec.table.columns import feature_label
 
 #: Name of the page's CSS variable -> (light colour, dark colour), which the page exchanges. Hues
 #: after Paul Tol's colour-blind-safe "bright" scheme, which vermilion stays apart from.

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from idfsmec.errors import InputError, listing
-from idfsmec.table.columns import split_column
+from idfsmec.errors import listing
+from idfsmec.table.columns import feature_label
 
 #: Words for differences with a corrected test.
 SIGNIFICANT = "significant at 5 % after Holm's correction"
@@ -32,32 +32,6 @@ _TUNING = {
     "oracle": "optimistic: best setting on the test folds",
     "grid": "all settings shown, none chosen",
     "time": "default settings, none chosen",
-}
-#: Features with one column per frequency band, and features with one column.
-_BANDED = {
-    "ap": "absolute power",
-    "log_ap": "log absolute power",
-    "de": "differential entropy",
-    "wpli": "weighted phase lag index",
-    "coherence": "coherence",
-}
-_FEATURES = {
-    "ap_beta_theta_ratio": "beta/theta power ratio",
-    "log_ap_beta_theta_ratio": "log beta/theta power ratio",
-    "log_variance": "log variance",
-    "nsi": "non-stationary index",
-    "hoc": "higher-order crossings",
-    "c0": "C0 complexity",
-    "spectral_entropy": "spectral entropy",
-    "shannon_entropy": "Shannon entropy",
-    "permutation_entropy": "permutation entropy",
-    "lempel_ziv": "Lempel-Ziv complexity",
-    "hjorth_mobility": "Hjorth mobility",
-    "hjorth_complexity": "Hjorth complexity",
-    "aperiodic_exponent": "aperiodic exponent",
-    "aperiodic_offset": "aperiodic offset",
-    "alpha_peak": "alpha peak frequency",
-    "alpha_asymmetry": "alpha asymmetry",
 }
 
 
@@ -150,27 +124,6 @@ def capitalise(text: str) -> str:
 def escape_markdown(text: object) -> str:
     """Escape what Markdown would read as markup: names come from files of others."""
     return "".join(f"\\{c}" if c in r"\`*_{}[]<>#|!$~" else c for c in str(text))
-
-
-def feature_label(feature: str) -> str:
-    """Return the long name of a feature; features of users' own keep their name.
-
-    >>> feature_label("de_alpha"), feature_label("mine_alpha")
-    ('differential entropy (alpha)', 'mine_alpha')
-    """
-    family, _, band = feature.rpartition("_")
-    if feature not in _FEATURES and family in _BANDED:
-        return f"{_BANDED[family]} ({band})"
-    return _FEATURES.get(feature, feature)
-
-
-def column_label(column: str) -> str:
-    """Return a column as readers name it; a name without a channel stays as it is."""
-    try:
-        channel, feature = split_column(column)
-    except InputError:
-        return column
-    return f"{feature_label(feature)} at {channel}"
 
 
 def name_features(ranking: pd.DataFrame) -> str:

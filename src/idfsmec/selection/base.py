@@ -42,7 +42,7 @@ from idfsmec.table.feature_table import refuse_table
 DEFAULT_COUNT = 20
 
 
-class RankingSelector(SelectorMixin, CheckedEstimator):
+class RankingSelector(SelectorMixin, CheckedEstimator):  # type: ignore[misc]
     """A selector that orders all features and keeps the first ``n_features_to_select``."""
 
     # Of all parameters that selectors share; a subclass adds its own, or what it means by them.
@@ -166,9 +166,7 @@ def count_features(wanted: int | float, n_features: int) -> int:
 
 def ranks(order: NDArray[np.intp]) -> NDArray[np.intp]:
     """Rank of each feature, 1 = best, from the features in order."""
-    ranking = np.empty(order.size, dtype=np.intp)
-    ranking[order] = np.arange(1, order.size + 1)
-    return ranking
+    return np.argsort(order) + 1
 
 
 def encode_labels(y: ArrayLike) -> tuple[NDArray[np.intp], NDArray[Any]]:
@@ -229,6 +227,7 @@ def rank_grid(
     (2, 2, 4)
     """
     if callable(getattr(selector, "rank_grid", None)):
+        ranks: NDArray[np.intp] | None
         ranks = clone(selector).rank_grid(X, y, settings, held_out=held_out, groups=groups)
         if ranks is not None:
             return np.asarray(ranks)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -42,9 +42,6 @@ from idfsmec._validation import (
     warn_without_groups,
 )
 from idfsmec.errors import InputError
-from idfsmec.federated import Study, Summary
-from idfsmec.federated.streaming import SumsInPieces, stream_sums
-from idfsmec.federated.summary import study_of
 from idfsmec.missing.association import association_warning, missingness_by_class
 from idfsmec.selection.base import (
     DEFAULT_COUNT,
@@ -70,6 +67,10 @@ from idfsmec.solver.sums import (
 )
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import channel_codes, channel_columns, observed_channels
+
+# Sums of sites and pieces: imported where they are used, for they take a while.
+if TYPE_CHECKING:
+    from idfsmec.federated import Study, Summary
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -552,6 +553,8 @@ class IDFSMEC(ChannelSelector):
                     "sample_weight: labels and subjects are columns of the table, and its "
                     "samples have no weights."
                 )
+            from idfsmec.federated.streaming import stream_sums
+
             channels = None if self.channels is None else np.asarray(self.channels).tolist()
             self._fit_study(stream_sums(X, channels))
             return self
@@ -620,6 +623,8 @@ class IDFSMEC(ChannelSelector):
         >>> IDFSMEC(n_features_to_select=1).fit_summaries(shared).get_feature_names_out()
         array(['Cz__alpha'], dtype=object)
         """
+        from idfsmec.federated.summary import study_of
+
         refused = {"lam_scale": "paper", "missing_correction": None, "missing_indicator": False}
         for name, value in refused.items():
             if getattr(self, name) == value:
@@ -651,6 +656,8 @@ class IDFSMEC(ChannelSelector):
         -------
         self : IDFSMEC
         """
+        from idfsmec.federated.streaming import SumsInPieces
+
         first = not hasattr(self, "_pieces")
         subjects = group_names(X, groups)
         checked, labels = check_samples(self, X, y, reset=first)

@@ -58,8 +58,6 @@ EASED_BY, _RAISED_BY = 0.1, 30.0
 
 # The rows of P count as adding up to zero below this share of their size.
 _CENTRED = 1e-9
-# Rows shorter than this have no direction: their squares leave the range of floating point.
-_TINY = 1e-140
 
 
 def polish(
@@ -134,7 +132,7 @@ class _Point:
         residual = np.maximum(gap, dot(self.tangent, self.tangent) ** 0.5)
         self.residual = residual / (problems.y2 + redundancy)
 
-    def keep(self, index: NDArray) -> None:
+    def keep(self, index: NDArray[Any]) -> None:
         """Keep some problems."""
         for name, part in vars(self).items():
             setattr(self, name, part[index])
@@ -250,7 +248,7 @@ def _newton_matrix(problems: ChannelProblems, point: _Point, damping: Array) -> 
 def centred(problems: ChannelProblems) -> NDArray[np.bool_]:
     """Whether the rows of P add up to zero, as those of one-hot labels do; shape (b,)."""
     excess = np.max(np.abs(np.sum(problems.P, axis=1)), axis=1)
-    return excess <= _CENTRED * np.max(np.abs(problems.P), axis=(1, 2))
+    return np.asarray(excess <= _CENTRED * np.max(np.abs(problems.P), axis=(1, 2)))
 
 
 class Support:
@@ -326,29 +324,10 @@ class Support:
 
 
 def orthonormal_basis(M: Array) -> Array:
-    """Orthonormal rows that span those of M and, if dependent, more (Householder's method)."""
-    mirrors = []
-    for k in range(M.shape[1]):
-        mirror = M[:, k, :] * 1.0
-        mirror[:, :k] = 0.0
-        size = dot(mirror, mirror) ** 0.5
-        mirror[:, k] += np.where(mirror[:, k] < 0, -size, size)
-        size = dot(mirror, mirror)[:, None] ** 0.5
-        long_enough = size > _TINY
-        mirror = mirror * long_enough / np.where(long_enough, size, np.ones_like(size))
-        M = _reflect(M, mirror)
-        mirrors.append(mirror)
-    basis = np.zeros(M.shape)
-    np.einsum("bii->bi", basis[:, :, : M.shape[1]])[:] = 1.0
-    for mirror in reversed(mirrors):
-        basis = _reflect(basis, mirror)
-    return basis
+    """Orthonormal rows that span those of M and, if dependent, more."""
+    return transpose(np.linalg.qr(transpose(M))[0])
 
 
-def _reflect(M: Array, mirror: Array) -> Array:
-    return M - 2.0 * (M @ mirror[:, :, None]) * mirror[:, None, :]
-
-
-def _columns(matrices: Array, columns: NDArray) -> Array:
+def _columns(matrices: Array, columns: Indices) -> Array:
     """Columns of each matrix (b, c, d), other ones for every problem."""
     return np.take_along_axis(matrices, columns[:, None, :], axis=2)

@@ -27,6 +27,7 @@ solve.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -48,7 +49,9 @@ MARGIN = 1e-4
 # A perfect fit has U = 0; this floor, relative to the largest U, keeps its logarithm finite.
 _FLOOR = 1e-15
 # NumPy 2 has it as a function of its own, which is faster.
-_dot_of_rows = getattr(np, "vecdot", partial(np.einsum, "bd,bd->b"))
+_dot_of_rows: Callable[[Array, Array], Array] = getattr(
+    np, "vecdot", partial(np.einsum, "bd,bd->b")
+)
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ def dot(left: Array, right: Array) -> Array:
 
 def dot_over_classes(left: Array, right: Array) -> Array:
     """``sum_k left[:, k, :] * right[:, k, :]``, shape (b, d)."""
-    return np.einsum("bcd,bcd->bd", left, right)
+    return np.asarray(np.einsum("bcd,bcd->bd", left, right))
 
 
 def transpose(array: Array) -> Array:
@@ -195,7 +198,7 @@ def project_to_simplex(points: Array) -> Array:
     excess = np.cumsum(descending, axis=0) - 1.0
     # As many of the largest are kept as make the threshold largest.
     threshold = np.max(excess / (np.arange(points.shape[-1]) + 1)[:, None], axis=0)
-    return np.maximum(points - threshold[:, None], 0.0)
+    return np.asarray(np.maximum(points - threshold[:, None], 0.0))
 
 
 def theta_step(theta: Array, gradient: Array, curvature: Array) -> Array:
@@ -211,7 +214,7 @@ def theta_curvature(problems: ChannelProblems) -> Array:
     longer than 1, and their squares sum to c (d, if there are fewer features than classes).
     """
     by_trace = min(problems.P.shape[1:]) * np.max(diagonal(problems.A), axis=1)
-    return problems.R_top + np.minimum(problems.A_top, by_trace)
+    return np.asarray(problems.R_top + np.minimum(problems.A_top, by_trace))
 
 
 def polar(M: Array) -> Array:
@@ -221,7 +224,7 @@ def polar(M: Array) -> Array:
     if M.shape[1] == 2 <= M.shape[2]:
         return _polar_of_two_rows(M)
     left, _, right = np.linalg.svd(M, full_matrices=False)
-    return left @ right
+    return np.asarray(left @ right)
 
 
 def _polar_of_two_rows(M: Array) -> Array:
@@ -259,7 +262,7 @@ def w_curvature(A_top: Array, A_diagonal: Array, theta: Array) -> Array:
     top = np.ascontiguousarray(theta.T).max(axis=0)  # faster in columns
     by_top = A_top * top * top
     by_trace = dot(A_diagonal * theta, theta)
-    return (1.0 + MARGIN) * np.minimum(by_top, by_trace)
+    return (1.0 + MARGIN) * np.asarray(np.minimum(by_top, by_trace))
 
 
 def start_projection(A: Array, P: Array) -> Array:
@@ -279,7 +282,7 @@ def start_projection(A: Array, P: Array) -> Array:
             right[chosen, r:, :] = _cheap_complement(
                 A[chosen], right[chosen, :r, :], right[chosen, :1, :], right.shape[1] - r
             )
-    return left @ right
+    return np.asarray(left @ right)
 
 
 def _cheap_complement(A: Array, directions: Array, leading: Array, n_wanted: int) -> Array:
@@ -316,10 +319,10 @@ def channel_weights(objectives: Array, gamma: float, *, weighting: bool = True) 
     top = np.maximum(objectives.max(axis=-1, keepdims=True), np.finfo(float).tiny)
     logs = np.log(np.maximum(objectives, _FLOOR * top)) / (1.0 - gamma)
     weights = np.exp(logs - logs.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
 def total_objective(objectives: Array, gamma: float, *, weighting: bool = True) -> Array:
     """``sum_v alpha_v^gamma U_v`` at the best alpha, for each row of objectives."""
     weights = channel_weights(objectives, gamma, weighting=weighting)
-    return np.sum(weights**gamma * objectives, axis=-1)
+    return np.asarray(np.sum(weights**gamma * objectives, axis=-1))

@@ -376,7 +376,7 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
 def feature_gains(problems: ChannelProblems, theta: Array, W: Array) -> Array:
     """Return what adding each feature alone to the fitted model would take off the loss."""
     residual = problems.P - fit_product(problems, theta, W)
-    return (residual**2).sum(axis=1) / diagonal(problems.A)
+    return np.asarray((residual**2).sum(axis=1) / diagonal(problems.A))
 
 
 def _store(
@@ -523,4 +523,4 @@ def clipped_error(mean: Array, variance: Array, truth: Array) -> Array:
     inside += deviation**2 * (low * at_low - high * at_high)
     # Terms of a wide distribution nearly cancel; what is left lies between 0 and its share.
     inside = np.clip(inside, 0.0, np.maximum(under - below, 0.0))
-    return inside + truth**2 * below + (1.0 - truth) ** 2 * (1.0 - under)
+    return np.asarray(inside + truth**2 * below + (1.0 - truth) ** 2 * (1.0 - under))

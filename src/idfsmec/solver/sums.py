@@ -381,7 +381,7 @@ def _as_slice(columns: Indices) -> slice | Indices:
 def _observed(values: Array) -> Mask:
     """Return which samples have each channel, (b, n): those without NaN."""
     # A mean of finite numbers is finite; half of it does not overflow on the way either.
-    return ~np.isnan(values @ np.full(values.shape[2], 0.5 / values.shape[2]))
+    return ~np.asarray(np.isnan(values @ np.full(values.shape[2], 0.5 / values.shape[2])))
 
 
 def join_blocks(blocks: Sequence[Block]) -> tuple[Block, ...]:

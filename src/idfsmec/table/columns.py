@@ -1,4 +1,4 @@
-"""Columns of a table: their names, which are features, and names that only look different."""
+"""Columns of a table: their names and labels, which are features, names that look alike."""
 
 from __future__ import annotations
 
@@ -25,6 +25,32 @@ RECORDING, SESSION, CONDITION, EPOCH, ONSET = KNOWN
 TEXT = KNOWN[:3]
 #: The name of an index that has the line of a file that a row was read from.
 LINE = "line"
+#: Features with one column per frequency band, and features with one column.
+_BANDED = {
+    "ap": "absolute power",
+    "log_ap": "log absolute power",
+    "de": "differential entropy",
+    "wpli": "weighted phase lag index",
+    "coherence": "coherence",
+}
+_FEATURES = {
+    "ap_beta_theta_ratio": "beta/theta power ratio",
+    "log_ap_beta_theta_ratio": "log beta/theta power ratio",
+    "log_variance": "log variance",
+    "nsi": "non-stationary index",
+    "hoc": "higher-order crossings",
+    "c0": "C0 complexity",
+    "spectral_entropy": "spectral entropy",
+    "shannon_entropy": "Shannon entropy",
+    "permutation_entropy": "permutation entropy",
+    "lempel_ziv": "Lempel-Ziv complexity",
+    "hjorth_mobility": "Hjorth mobility",
+    "hjorth_complexity": "Hjorth complexity",
+    "aperiodic_exponent": "aperiodic exponent",
+    "aperiodic_offset": "aperiodic offset",
+    "alpha_peak": "alpha peak frequency",
+    "alpha_asymmetry": "alpha asymmetry",
+}
 # In front of digits, but not behind a point: 0.05 and 0.5 are two doses.
 _LEADING_ZEROS = re.compile(r"(?<![\d.,])0+(?=\d)")
 
@@ -48,6 +74,27 @@ def split_column(column: str) -> tuple[str, str]:
             f"(such as 'Fp1{SEPARATOR}ap_alpha'): rename it, or drop it if it is no feature."
         )
     return channel, feature
+
+
+def feature_label(feature: str) -> str:
+    """Return the long name of a feature; features of users' own keep their name.
+
+    >>> feature_label("de_alpha"), feature_label("mine_alpha")
+    ('differential entropy (alpha)', 'mine_alpha')
+    """
+    family, _, band = feature.rpartition("_")
+    if feature not in _FEATURES and family in _BANDED:
+        return f"{_BANDED[family]} ({band})"
+    return _FEATURES.get(feature, feature)
+
+
+def column_label(column: str) -> str:
+    """Return a column as readers name it; a name without a channel stays as it is."""
+    try:
+        channel, feature = split_column(column)
+    except InputError:
+        return column
+    return f"{feature_label(feature)} at {channel}"
 
 
 def feature_columns(frame: pd.DataFrame) -> list[str]:

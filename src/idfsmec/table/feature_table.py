@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -716,3 +717,25 @@ def clean_reasons(
     concerned &= clean[CHANNEL].isin(list(channels)).to_numpy()
     clean = clean[concerned].drop_duplicates(ignore_index=True)
     return clean if len(clean) else None
+
+
+def table_digest(table: FeatureTable) -> str:
+    """Hash what a table holds: values, columns, labels, subjects, montage, sites, rows, facts."""
+    digest = hashlib.sha256()
+    columns = {"y": table.y, "subject": table.subjects}
+    if table.sites is not None:
+        columns["site"] = table.sites
+    if table.rows is not None:
+        columns |= {f"rows {name}": table.rows[name] for name in table.rows}
+    # As text: what is read from a file may be of another type.
+    parts: list[Any] = [table.X, *(column.astype(str) for column in columns.values())]
+    for part in parts:
+        digest.update(pd.util.hash_pandas_object(part, index=False).to_numpy().tobytes())
+    recordings = [each for each in table.info.get("recordings") or () if isinstance(each, Mapping)]
+    description = {
+        "columns": [*map(str, table.X.columns), *columns],
+        "montage": str(table.info.get("montage", "")),
+        "facts": [each["facts"] for each in recordings if each.get("facts")],
+    }
+    digest.update(json.dumps(description, sort_keys=True).encode())
+    return digest.hexdigest()

@@ -1,13 +1,16 @@
 """mRMR, CMIM and MRMSR against brute force, published orders and their own properties."""
 
 from collections import Counter
+from inspect import signature
 from math import log
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from sklearn.datasets import load_breast_cancer, load_wine, make_classification
+from sklearn.preprocessing import KBinsDiscretizer
 
 from idfsmec.selection import CMIM, MRMR, MRMSR
 from idfsmec.selection.baselines.filters import discretize
@@ -218,3 +221,19 @@ def test_without_bins_every_value_is_a_code():
 
 def test_a_constant_column_has_one_code():
     assert np.ptp(discretize(np.full((10, 1), 0.1))) == 0
+
+
+@pytest.mark.parametrize("strategy", ["quantile", "uniform"])
+def test_bins_are_those_of_scikit_learn(strategy):
+    X = np.random.default_rng(0).normal(size=(103, 4))  # quantiles between values
+    settings = {"encode": "ordinal", "strategy": strategy, "subsample": None}
+    if "quantile_method" in signature(KBinsDiscretizer).parameters:  # from 1.7 on
+        settings["quantile_method"] = "linear"
+    bins = KBinsDiscretizer(7, **settings)
+    assert_array_equal(discretize(X, 7, strategy), bins.fit_transform(X))
+
+
+def test_bins_do_not_depend_on_units():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    for strategy in ("quantile", "uniform"):
+        assert_array_equal(discretize(1e-12 * X, 5, strategy), discretize(X, 5, strategy))

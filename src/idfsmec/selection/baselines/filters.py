@@ -157,6 +157,9 @@ class _ForwardFilter(CompleteSelector):
 
 def discretize(X: Array, n_bins: int | None = 5, strategy: str = "quantile") -> Codes:
     """Cut every column into bins that hold equally many samples, or that have equal width."""
+    # The same as scikit-learn's KBinsDiscretizer, which takes 1.1 to 1.5 times as long, joins bins
+    # narrower than 1e-8 whatever the units (power in V² has one bin), and whose quantiles have
+    # another default in later versions.
     codes = np.empty(X.shape, dtype=np.intp)
     inner = np.linspace(0, 1, (n_bins or 1) + 1)[1:-1]
     for column, bins in zip(X.T, codes.T, strict=True):
@@ -299,8 +302,8 @@ class MRMR(_InformationFilter):
     def _criterion(self, features: DiscreteFeatures, terms: Array) -> Array:
         redundancy: Array = terms.mean(axis=0)
         if self.method == "MID":
-            return features.relevance - redundancy
-        return features.relevance / (np.maximum(redundancy, 0) + _NO_REDUNDANCY)
+            return np.asarray(features.relevance - redundancy)
+        return np.asarray(features.relevance / (np.maximum(redundancy, 0) + _NO_REDUNDANCY))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
