@@ -250,10 +250,11 @@ def _tables(model: Model, red: str) -> list[_Table]:
             [percent(row["threshold"]), _number(row), f"{row['all']:.2f}"]
             for row in clinical["decision_curve"][1::2]
         ]
-        text = clinic.caption(clinical)
-        header = ("threshold", "net benefit (95 % CI)", "acting on all")
-        picture = style.save_figure(clinic.plot_decision_curve(clinical), text, None, "decision")
-        tables.append(_Table("Decision curve", text, header, rows, picture))
+        header = (f"probability of {clinical['class']}", "net benefit (95 % CI)", "acting on all")
+        picture = style.save_figure(
+            clinic.plot_decision_curve(clinical), clinic.CAPTION, None, "decision"
+        )
+        tables.append(_Table("Decision curve", clinic.CAPTION, header, rows, picture))
     rows = [
         [percent(group["predicted"]), share_with_ci(group, "observed"), group["n"]]
         for group in calibration["bins"]
@@ -657,7 +658,7 @@ def _analysis(results: Results, tables: Mapping[str, FeatureTable]) -> list[str]
         lines += [_answer("Evaluation", folds, f"{T}, {R}: leakage")]
         lines += [_answer("Scores", scores, f"{T}, {R}")]
     for name in results.tables:
-        if clinical := clinic.summarise_clinical(TableResults(results, name)):
+        if clinical := clinic.describe_clinical(TableResults(results, name)):
             lines.append(_answer(name, clinical["text"].rstrip("."), T))
             for group, counts, *scores in clinical["rows"]:
                 named = zip(clinical["header"][2:], scores, strict=True)

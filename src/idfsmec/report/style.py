@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ContextDecorator
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from textwrap import wrap
@@ -237,18 +236,6 @@ def add_colorbar(ax: Axes, image: Any, label: str) -> None:
     bar.ax.tick_params(colors=MUTED, labelsize=8, length=2, color=BAND)
     bar.set_label(label, color=MUTED, size=8.5)
     bar.ax.set_facecolor(FAINT)
-
-
-@dataclass(frozen=True)
-class PageFigure:
-    """A figure of the page: how to draw it, what it shows, how to read it, its numbers."""
-
-    section: str
-    plot: Callable[[], Axes]
-    caption: str = ""
-    sentences: Sequence[str] = ()
-    variant: str = ""  # pattern of missing channels or method, where there is a figure for each
-    numbers: list[dict[str, Any]] | None = None
 
 
 def save_figure(ax: Axes, label: str, path: Path | None, salt: str) -> str:
