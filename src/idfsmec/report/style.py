@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Sequence
-from contextlib import ContextDecorator
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from textwrap import wrap
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import jinja2
 import matplotlib as mpl
@@ -84,11 +83,14 @@ STYLE: dict[str, Any] = {
     "lines.markersize": 4.5,
 }
 
-#: Names of labels and channels are text, also where they hold a dollar sign.
-literal_text: ContextDecorator = cast(ContextDecorator, mpl.rc_context({"text.parse_math": False}))
-
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 # Characters of a note that fit on an inch of a figure, beside the labels of its rows.
 _NOTE_CHARACTERS = 13
+
+
+def literal_text(draw: _Function) -> _Function:
+    """Draw names of labels and channels as text, also where they hold a dollar sign."""
+    return mpl.rc_context({"text.parse_math": False})(draw)
 
 
 def use_style() -> None:
