@@ -1,10 +1,12 @@
 """An audit in words: each finding has its sentence, and no sentence says more than was found."""
 
+from string import Formatter
+
 import pandas as pd
 import pytest
 
 from idfsmec.audit import Audit
-from idfsmec.audit.verdict import find_suspects
+from idfsmec.audit.verdict import SENTENCES, _conditions, _values, find_suspects
 
 FIGURE = {"auc": 0.8, "low": 0.7, "high": 0.9}
 MATCHED = {
@@ -191,3 +193,14 @@ def test_without_findings_there_is_the_verdict_alone():
     said = summary("green")
     assert said.splitlines() == [said]
     assert said.startswith("No known acquisition fact is associated with the diagnosis. ")
+
+
+def test_every_sentence_has_its_condition_and_its_values():
+    audit = Audit("green", ["HC", "MDD"], [20, 21], variables("sfreq"), {})
+    conditions, values = _conditions(audit), _values(audit)
+    several = {"variable", "levels", "mistake", "auc", "correct", "header", "number"}
+    for sentences in SENTENCES.values():
+        for condition, text in sentences.items():
+            names = {name for _, name, _, _ in Formatter().parse(text) if name}
+            assert condition in conditions
+            assert names <= values.keys() | several

@@ -70,51 +70,48 @@ def test_any_method_can_be_the_reference(scores):
         plot_paired_differences(scores[scores["method"] != "IDFS-MEC"])
 
 
-def said(scores, section, **changes):
-    table = summarise(fake_results(scores, **changes))["tables"][0]
-    return " ".join(table["sentences"][section][""])
+def words_of(scores, section):
+    return summarise(fake_results(scores))["tables"][0]["tested"][section][""]
 
 
-def test_the_corrected_test_decides_the_wording(scores):
-    text = said(scores, "differences")
-    assert text.startswith("Significant at 5 % after Holm's correction: IDFS-MEC is higher than")
-    assert "CI" not in text
-    assert "random at 0\xa0% and 30\xa0%" in text
-
-
-def test_where_no_difference_is_significant_the_sentence_is_explicit():
+@pytest.mark.parametrize("n_folds", [1, 5])
+def test_where_no_difference_is_significant_the_note_says_none(scores, n_folds):
+    none = "significant at 5 % after Holm's correction (none)"
+    assert none not in " ".join(texts(plot_paired_differences(scores))).replace("\n", " ")
     rng = np.random.default_rng(1)
-    scores = make_scores(dict.fromkeys(MEANS, 0.6), n_folds=5)
-    scores["balanced_accuracy"] += rng.normal(scale=0.05, size=len(scores))
-    assert said(scores, "differences") == (
-        "Of 4 differences at single rates none is significant at 5 % after Holm's correction."
-    )
+    level = make_scores(dict.fromkeys(MEANS, 0.6), n_folds=n_folds)
+    level["balanced_accuracy"] += rng.normal(scale=0.05, size=len(level))
+    assert none in " ".join(texts(plot_paired_differences(level))).replace("\n", " ")
 
 
-def test_sentences_compare_with_chance_and_sanity_checks_and_state_the_loss(scores):
-    band = {"chance": 0.5, "low": 0.3, "high": 0.75, "n": 20}
-    protocol = {"metric": "balanced_accuracy", "chance": {"t": {"balanced_accuracy": band}}}
-    text = said(scores, "accuracy-by-rate", protocol=protocol)
-    assert "is above the chance band at 0\xa0% missing, and within it at 30\xa0%." in text
-    assert "it is higher than random (+" in text
-    assert "From 0\xa0% to 30\xa0% missing it loses 9.9 points (95 % CI 8.1 to" in text
+def test_sanity_checks_are_tested_over_all_rates_and_the_loss_has_an_interval(scores):
+    text = words_of(scores, "accuracy-by-rate")
+    assert text.startswith("Over all rates IDFS-MEC is higher than random (+")
+    assert "From 0\xa0% to 30\xa0% missing IDFS-MEC loses 9.9 points (95 % CI 8.1 to" in text
 
 
 def test_a_sanity_check_that_does_not_differ_is_named():
     means = {("IDFS-MEC", 0.0, 5): 0.60, ("random", 0.0, 5): 0.59}
     scores = make_scores(means, n_folds=4)
     scores.loc[scores["method"] == "random", "balanced_accuracy"] += [0.1, -0.1, 0.05, -0.05]
-    text = said(scores, "accuracy-by-rate")
+    text = words_of(scores, "accuracy-by-rate")
     assert "not significantly different from random (+1.0 points) at 5 %" in text
 
 
-def test_words_say_with_how_many_features_accuracy_is_highest():
+def test_numbers_of_features_are_tested_against_the_best():
     means = {("IDFS-MEC", 0.0, 5): 0.8, ("IDFS-MEC", 0.0, 40): 0.8}
-    text = said(make_scores(means), "accuracy-by-k")
-    assert "no difference to other numbers is significant at 5 %" in text
+    assert words_of(make_scores(means), "accuracy-by-k") == (
+        "Best number of features for IDFS-MEC: 5; no difference to the others is significant at "
+        "5 % after Holm's correction."
+    )
+    means = {("IDFS-MEC", 0.0, 5): 0.6, ("IDFS-MEC", 0.0, 40): 0.8}
+    text = words_of(make_scores(means), "accuracy-by-k")
+    assert text.endswith(
+        "40; lower (significant at 5 % after Holm's correction): 5 (−20.0 points)."
+    )
 
 
-def test_every_pattern_of_missing_channels_has_its_own_sentences(scores):
+def test_every_pattern_of_missing_channels_has_its_own_tests(scores):
     both = pd.concat([scores, scores.assign(pattern="burst")], ignore_index=True)
     table = summarise(fake_results(both))["tables"][0]
-    assert set(table["sentences"]["differences"]) == {"random", "burst"}
+    assert set(table["tested"]["accuracy-by-rate"]) == {"random", "burst"}

@@ -63,7 +63,9 @@ def test_dead_channels_are_named_and_not_counted(results):
     assert facts["missing as recorded"] == "25.0\xa0%"
     assert table["findings"]["resampling"]["stable_features"] == ["a at O1"]
     assert table["findings"]["resampling"]["stable_channels"] == ["O1"]
-    assert "O1 is missing most often" in table["sentences"]["missing"][""][0]
+    assert facts["missing most often"] == "O1 (25\xa0%)"
+    assert facts["complete recordings"] == "1 of 2"
+    assert facts["more than half missing"] == "0 of 2"
 
 
 def test_tables_without_such_channels_have_neither_banner_nor_table():

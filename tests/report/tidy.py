@@ -72,7 +72,11 @@ def fake_results(scores, **changes):
 def draw(results, section, variant="", table="t"):
     """Draw a figure of the page."""
     figures = table_figures(TableResults(results, table))
-    return next(f.plot() for f in figures if (f.section, f.variant) == (section, variant))
+    return next(
+        figure.draw(**view.arguments)
+        for figure, view in figures
+        if (figure.section, view.variant) == (section, variant)
+    )
 
 
 def texts(ax):

@@ -314,7 +314,7 @@ class LabelledSubjects:
         cells, member = np.unique(subjects * n_classes + y, return_inverse=True)
         return cls(member.astype(np.intp), (cells % n_classes).astype(np.intp), n_classes)
 
-    def of_subjects(self, values: NDArray) -> NDArray:
+    def of_subjects(self, values: NDArray[Any]) -> NDArray[Any]:
         """Give each subject the value of their samples, which all have the same."""
         return values[np.unique(self.member, return_index=True)[1]]
 
@@ -322,7 +322,7 @@ class LabelledSubjects:
         """Mean over the samples of each subject that are not NaN, (n_subjects, n_columns)."""
         return pd.DataFrame(values).groupby(self.member).mean().to_numpy()
 
-    def permute(self, rng: np.random.Generator, within: NDArray | None = None) -> Codes:
+    def permute(self, rng: np.random.Generator, within: NDArray[Any] | None = None) -> Codes:
         """Permute the labels of the subjects; within sites, if those of the samples are given."""
         site_of = np.zeros(self.y.size) if within is None else self.of_subjects(within)
         permuted = self.y.copy()
@@ -438,7 +438,8 @@ def boosting_decisions(values: Floats, y: Codes, fold_of: Codes, n_classes: int)
         )
         model.fit(values[train], y[train], compute_sample_weight("balanced", y[train]))
         probabilities[np.ix_(test, model.classes_)] = model.predict_proba(values[test])
-    return np.log(np.maximum(probabilities, 1e-6))
+    log_odds: Floats = np.log(np.maximum(probabilities, 1e-6))
+    return log_odds
 
 
 def propensity(values: Floats, y: Codes, n_classes: int) -> Floats:
@@ -446,7 +447,7 @@ def propensity(values: Floats, y: Codes, n_classes: int) -> Floats:
 
     Subjects with the same values have the same log odds, which models of folds would not give.
     """
-    return _log_odds(values, y[None], values, n_classes)[0]
+    return np.asarray(_log_odds(values, y[None], values, n_classes)[0])
 
 
 def _log_odds(values: Floats, labels: Codes, new: Floats, n_classes: int) -> Floats:

@@ -1,4 +1,4 @@
-"""The verdict of an audit: its parts put together, and as sentences."""
+"""The verdict of an audit: its parts put together, and its sentences in one table."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ _MISTAKES = {
     "by_sample": "With sample-wise folds (participants in training and test)",
     "before": "With features selected before splitting",
 }
+#: So many associated facts are described.
+_MOST_FACTS = 3
 _COLUMNS = ["variable", "kind", "level", "class", "higher", "auc", "low", "high", "p", "p_holm"]
 
 
@@ -127,7 +129,11 @@ class Audit:
 
         The last is the reason in one sentence.
         """
-        return {"level": self.level, "title": TITLES[self.level], "verdict": say_verdict(self)[0]}
+        return {
+            "level": self.level,
+            "title": TITLES[self.level],
+            "verdict": say(self, "reason")[0],
+        }
 
 
 def find_suspects(recording: Mapping[str, Any]) -> list[str]:
@@ -159,13 +165,13 @@ def put_together(parts: Mapping[str, dict[str, Any]]) -> Audit:
     counts = np.bincount(y, minlength=len(classes)).tolist()
     # A variable that chance would give is no model of the acquisition.
     leads = any(_separates(row) for row in alone)
-    given = {
+    decided = {
         "logistic": together.get("logistic"),
         "boosting": together.get("boosting"),
         "leader": recording.get("leader") if leads else None,
         "eeg": (parts.get("eeg") or {}).get("decisions"),
     }
-    decisions = {name: np.array(rows, dtype=float) for name, rows in given.items() if rows}
+    decisions = {name: np.array(rows, dtype=float) for name, rows in decided.items() if rows}
     acquisition = [name for name in decisions if name != "eeg"]
     # Of how many AUCs each may be the best: the EEG's is one, the leader leads variables.
     n_looks = dict.fromkeys(acquisition, len(acquisition)) | {"eeg": 1}
@@ -250,70 +256,253 @@ def _leaks(parts: Mapping[str, dict[str, Any]], counts: list[int]) -> dict[str, 
     return leaks
 
 
-def say_audit(audit: Audit) -> list[str]:
-    """Return the verdict, its evidence, the EEG without confounding, and leaks: a line each."""
+#: The sentences of an audit by part, each with the condition under which it is printed. Parts are
+#: the reason of the verdict and what follows from it, the associated facts, the EEG without them,
+#: mistakes in a protocol and repeated data, and what stands beside an AUC. ``_conditions``
+#: says when a condition holds, ``_values`` what is filled in.
+SENTENCES = {
+    "reason": {
+        "few participants": "There are {n} participants ({counts}). After {n_facts} tests no "
+        "difference can be significant with so few.",
+        "no facts": "The table has no acquisition facts.",
+        "none associated": "None of {n_facts} acquisition facts is significantly associated with "
+        "the diagnosis, alone or together.",
+        "none held out": "{Names} {differ} between {groups}. There are too few participants to "
+        "hold any out.",
+        "no EEG": "Acquisition ({model}) separates {groups} with {acquisition}.",
+        "compared": "Acquisition ({model}) separates {groups} with {acquisition}, the EEG with "
+        "{eeg}.",
+    },
+    "consequence": {
+        "few participants": "The numbers below only describe them.",
+        "no facts": "Only the table itself was tested: channels with data, number of samples, "
+        "missing channels. Make the table with idfsmec features to get acquisition facts; a "
+        "manifest adds age, sex and site.",
+        "none associated": "Facts that are not in the table were not tested.",
+        "difference": "95 % CI of the difference, EEG minus acquisition: {difference}.",
+        "better": "The EEG separates them better. Associated facts: {names}.",
+        "not better": "The EEG is not shown to be better.",
+        "not better, device": "The difference may come from the amplifier, not the illness "
+        "({names}).",
+        "not better, subject": "The difference may come from who was recorded ({names}), not from "
+        "the illness.",
+        "not better, signal": "The difference may come from the amplifier or the body, not the "
+        "brain ({names}). Check how recordings were made.",
+    },
+    "evidence": {
+        "by site": "Acquisition and EEG were scored with {folds}. AUCs are those at held-out "
+        "sites.",
+        "associated": "Associated with the diagnosis: {associated}.",
+        "unused": "Not tested, because they may be part of the illness: {unused}.",
+    },
+    "adjusted": {
+        "no match": "Whether the EEG separates participants with matching acquisition cannot be "
+        "decided: no participant has a match in another group.",
+        "few matches": "Whether the EEG separates participants with matching acquisition cannot "
+        "be decided: too few participants have a match ({who}). Each group needs an effective "
+        "number of {fewest}.",
+        "failed match": "The match has failed: acquisition still separates the matched pairs (AUC "
+        "{acquisition_of_pairs}; {who}). The EEG's {matched} among them is not evidence about the "
+        "illness.",
+        "match": "Among participants with matching acquisition ({who}) the EEG has {matched}; the "
+        "CI {matched_includes} 0.5. Acquisition has AUC {acquisition_of_pairs} in these pairs.",
+        "strata": "EEG within each {variable}: {levels}.",
+        "regressed": "With {regressed_facts} regressed out inside the folds the EEG has "
+        "{regressed}; the CI {regressed_includes} 0.5.",
+    },
+    "leaks": {
+        "mistakes": "{mistake}, AUC over samples would be {auc:.2f} instead of {correct:.2f}.",
+        "shuffled": "Permuted labels give AUC {shuffled}, within the 95 % band of chance "
+        "({band}).",
+        "shuffled above chance": "Permuted labels give AUC {shuffled}, above the 95 % band of "
+        "chance ({band}): there is a leak.",
+        "names untested": "Whether a participant has two names was not tested: there are too few "
+        "samples.",
+        "two names": "Samples of {alike} are as similar as those of one participant. If they are "
+        "the same participant, give them one name.",
+        "one name each": "No participant seems to occur under two names.",
+        "rows across names": "{n_across} rows occur again under another name ({same_rows}).",
+        "rows repeated": "{n_repeated} rows of the same participant occur twice.",
+        "no row repeated": "No row occurs twice.",
+        "headers": "Participants with a {header}: {number}. Check these files.",
+    },
+    "acquisition": {
+        "one model": "{Model}.",
+        "best model": "{Model}, the best of {n_models} models.",
+        "not significant": "Not significant after Holm's correction (p = {p}).",
+        "significant, not above chance": "Not above chance after Holm's correction (p = {p}, but "
+        "the 95 % CI of the logistic regression includes 0.5).",
+        "significant": "Significant after Holm's correction (p = {p}).",
+        "significant, best model": "The CI is corrected for the choice of the model.",
+    },
+    "eeg": {"scored": "Same participants, same folds."},
+    "matched": {
+        "match": "{n_pairs} pairs of participants with matching acquisition.",
+        "failed match": "The match has failed: see below.",
+        "undecided match": "Cannot be decided: see below.",
+    },
+    "regressed": {"regressed": "Regressed out inside the folds: {regressed_facts}."},
+}
+
+
+def say(audit: Audit, *parts: str) -> list[str]:
+    """Return the sentences of parts of an audit: those of ``SENTENCES`` that hold for it."""
+    conditions, values = _conditions(audit), _values(audit)
     return [
-        " ".join([f"{TITLES[audit.level]}.", *say_verdict(audit)]),
-        *say_variables(audit),
-        *say_left(audit),
-        *say_leaks(audit),
+        text.format(**values, **each)
+        for part in parts
+        for condition, text in SENTENCES[part].items()
+        for each in conditions[condition]
     ]
 
 
-def say_verdict(audit: Audit) -> list[str]:
-    """Return sentences: the reason of the verdict, and what follows from it."""
-    suspects = [name for name in audit.variables["variable"] if name in audit.suspects]
-    groups, names = listing(audit.classes), listing([say_variable(name) for name in suspects])
-    if audit.why == "few":
-        return [
-            f"There are {sum(audit.n_subjects)} participants "
-            f"({count_classes(audit.n_subjects, audit)}). After {len(audit.variables)} tests no "
-            "difference can be significant with so few.",
-            "The numbers below only describe them.",
-        ]
-    if audit.level == "grey":
-        return [
-            "The table has no acquisition facts.",
-            "Only the table itself was tested: channels with data, number of samples, missing "
-            "channels. Make the table with idfsmec features to get acquisition facts; a manifest "
-            "adds age, sex and site.",
-        ]
-    if audit.level == "green":
-        return [
-            f"None of {len(audit.variables)} acquisition facts is significantly associated "
-            "with the diagnosis, alone or together.",
-            "Facts that are not in the table were not tested.",
-        ]
-    eeg, acquisition = audit.models.get("eeg"), audit.models.get(audit.best_model)
-    if acquisition is None:
-        verb = "differs" if len(audit.suspects) == 1 else "differ"
-        sentence = (
-            f"{names} {verb} between {groups}. There are too few participants to hold any out."
-        )
-        return [sentence[0].upper() + sentence[1:]]
-    n_models = len(audit.models.keys() - {"eeg"})
-    corrected = ", corrected for choosing the best model" if n_models > 1 else ""
-    reached = f"Acquisition ({MODELS[audit.best_model]}) separates {groups} with "
-    reached += _auc(acquisition, corrected)
-    if eeg is None:
-        return [f"{reached}."]
-    sentences = [f"{reached}, the EEG with {_auc(eeg)}."]
-    if audit.difference is not None:
-        low, high = audit.difference["low"], audit.difference["high"]
-        ends = f"{low:.2f} to {high:.2f}".replace("-", "−")
-        sentences.append(f"95 % CI of the difference, EEG minus acquisition: {ends}.")
-    if audit.level == "amber":
-        return [*sentences, f"The EEG separates them better. Associated facts: {names}."]
+def say_audit(audit: Audit) -> list[str]:
+    """Return the verdict, its evidence, the EEG without confounding, and leaks: a line each."""
+    verdict = " ".join([f"{TITLES[audit.level]}.", *say(audit, "reason", "consequence")])
+    return [verdict, *say(audit, "evidence", "adjusted", "leaks")]
+
+
+def _conditions(audit: Audit) -> dict[str, list[dict[str, Any]]]:
+    """Return for each condition the values of what it holds for; empty where it does not hold."""
+    matched, leaks = audit.matched, audit.leaks
+    suspects, scored = bool(audit.suspects), audit.best_model in audit.models
+    compared = suspects and scored and "eeg" in audit.models
+    worse = compared and audit.level == "red"
     kinds = {kind_of(name) for name in audit.suspects}
-    blame = f"The difference may come from the amplifier, not the illness ({names})."
-    if kinds == {"subject"}:
-        blame = f"The difference may come from who was recorded ({names}), not from the illness."
-    elif kinds == {"signal"}:
-        blame = (
-            f"The difference may come from the amplifier or the body, not the brain ({names}). "
-            "Check how recordings were made."
-        )
-    return [*sentences, f"The EEG is not shown to be better. {blame}"]
+    several, tested = _n_models(audit) > 1, significant(audit)
+    below = (audit.p_together or 0.0) < ALPHA
+    pairs, decided = bool(matched.get("n_pairs")), bool(matched.get("estimable"))
+    names, rows = leaks.get("two_names") or {}, leaks.get("repeated") or {}
+    shuffled = leaks.get("shuffled") or {}
+    leak = bool(shuffled) and float(np.mean(shuffled["auc"])) > shuffled["high"]
+    once: dict[str, bool] = {
+        "few participants": audit.why == "few",
+        "no facts": audit.level == "grey" and audit.why != "few",
+        "none associated": audit.level == "green",
+        "none held out": suspects and not scored,
+        "no EEG": suspects and scored and "eeg" not in audit.models,
+        "compared": compared,
+        "difference": compared and audit.difference is not None,
+        "better": compared and audit.level == "amber",
+        "not better": worse,
+        "not better, device": worse and kinds not in ({"subject"}, {"signal"}),
+        "not better, subject": worse and kinds == {"subject"},
+        "not better, signal": worse and kinds == {"signal"},
+        "by site": audit.folds == "site",
+        "associated": suspects,
+        "unused": bool(audit.unused),
+        "no match": bool(matched) and not pairs,
+        "few matches": pairs and not decided,
+        "failed match": pairs and decided and matched["failed"],
+        "match": pairs and decided and not matched["failed"],
+        "undecided match": suspects and not decided,
+        "regressed": bool(audit.regressed),
+        "shuffled": bool(shuffled) and not leak,
+        "shuffled above chance": leak,
+        "names untested": bool(names) and not names["estimable"],
+        "two names": bool(names.get("pairs")),
+        "one name each": bool(names) and names["estimable"] and not names["pairs"],
+        "rows across names": bool(rows.get("n_across")),
+        "rows repeated": bool(rows) and not rows["n_across"] and bool(rows["n_repeated"]),
+        "no row repeated": bool(rows) and not rows["n_across"] and not rows["n_repeated"],
+        "scored": "eeg" in audit.models,
+        "one model": scored and not several,
+        "best model": scored and several,
+        "not significant": tested is False and not below,
+        "significant, not above chance": tested is False and below,
+        "significant": tested is True,
+        "significant, best model": tested is True and several,
+    }
+    single: dict[str, list[dict[str, Any]]] = {
+        name: [{}] if holds else [] for name, holds in once.items()
+    }
+    return single | _lists(audit)
+
+
+def _lists(audit: Audit) -> dict[str, list[dict[str, Any]]]:
+    """Return for each condition that may hold for several things the values of each."""
+    leaks, correct = audit.leaks, audit.leaks.get("subject")
+    headers = (leaks.get("headers") or {}).items()
+    return {
+        "strata": [
+            {"variable": say_variable(name), "levels": "; ".join(_say_levels(audit, levels))}
+            for name, levels in audit.strata.items()
+        ],
+        "mistakes": [
+            {"mistake": mistake, "auc": leaks[name]["roc_auc"], "correct": correct["roc_auc"]}
+            for name, mistake in _MISTAKES.items()
+            if correct and leaks.get(name)
+        ],
+        "headers": [
+            {"header": say_variable(name), "number": number} for name, number in headers if number
+        ],
+    }
+
+
+def significant(audit: Audit) -> bool | None:
+    """Return whether the best model of acquisition is significant; None if it was not tested.
+
+    Where the CI of the logistic regression includes 0.5 it is not.
+    """
+    if audit.p_together is None or audit.best_model in ("", "leader"):
+        return None
+    return audit.p_together < ALPHA and bool(audit.suspects)
+
+
+def _values(audit: Audit) -> dict[str, Any]:
+    """Return what is filled into sentences; empty where there is nothing."""
+    matched, regressed, leaks = audit.matched, audit.regressed, audit.leaks
+    rows = audit.variables[audit.variables["variable"].isin(audit.suspects)].to_dict("records")
+    names = listing([say_variable(row["variable"]) for row in rows])
+    model = MODELS.get(audit.best_model, "")
+    corrected = ", corrected for choosing the best model" if _n_models(audit) > 1 else ""
+    more = f", and {len(rows) - _MOST_FACTS} more" if len(rows) > _MOST_FACTS else ""
+    shuffled, repeated = leaks.get("shuffled") or {}, leaks.get("repeated") or {}
+    alike = (leaks.get("two_names") or {}).get("pairs", [])
+    who = ""
+    if matched.get("n_pairs"):
+        effective = listing([f"{n:.1f}" for n in matched["n_effective"]])
+        who = f"{count_classes(matched['n_subjects'], audit)}, effective numbers {effective}; "
+        who += f"{matched['n_pairs']} pairs"
+    return {
+        "n": sum(audit.n_subjects),
+        "counts": count_classes(audit.n_subjects, audit),
+        "n_facts": len(audit.variables),
+        "groups": listing(audit.classes),
+        "names": names,
+        "Names": names[:1].upper() + names[1:],
+        "differ": "differs" if len(audit.suspects) == 1 else "differ",
+        "model": model,
+        "Model": model[:1].upper() + model[1:],
+        "n_models": _n_models(audit),
+        "acquisition": _auc(audit.models.get(audit.best_model), corrected),
+        "eeg": _auc(audit.models.get("eeg")),
+        "difference": _range(audit.difference),
+        "p": "" if audit.p_together is None else f"{audit.p_together:.2g}",
+        "folds": say_folds(audit),
+        "associated": "; ".join(_say_row(row, audit) for row in rows[:_MOST_FACTS]) + more,
+        "unused": listing(audit.unused),
+        "who": who,
+        "n_pairs": matched.get("n_pairs"),
+        "fewest": confounding.FEWEST,
+        "matched": _auc(matched),
+        "matched_includes": _includes_chance(matched),
+        "acquisition_of_pairs": f"{matched.get('acquisition_auc', np.nan):.2f}",
+        "regressed": _auc(regressed),
+        "regressed_includes": _includes_chance(regressed),
+        "regressed_facts": listing([say_variable(n) for n in regressed.get("variables", [])]),
+        "shuffled": f"{np.mean(shuffled.get('auc', np.nan)):.2f}",
+        "band": _range(shuffled),
+        "alike": listing([f"{a} and {b}" for a, b, *_ in alike]),
+        "n_across": repeated.get("n_across"),
+        "n_repeated": repeated.get("n_repeated"),
+        "same_rows": listing([f"{a} and {b}" for a, b in repeated.get("pairs", [])]),
+    }
+
+
+def _n_models(audit: Audit) -> int:
+    """Return how many models of acquisition were compared."""
+    return len(audit.models.keys() - {"eeg"})
 
 
 def say_folds(audit: Audit) -> str:
@@ -325,28 +514,17 @@ def say_folds(audit: Audit) -> str:
     return f"{audit.n_splits} subject-wise folds"
 
 
-def say_variables(audit: Audit, most: int = 3) -> list[str]:
-    """Return sentences on folds, associated variables and columns that were not tested."""
-    lines = []
-    if audit.folds == "site":
-        lines.append(
-            f"Acquisition and EEG were scored with {say_folds(audit)}. AUCs are those at held-out "
-            "sites."
-        )
-    rows = audit.variables[audit.variables["variable"].isin(audit.suspects)].to_dict("records")
-    if rows:
-        more = f", and {len(rows) - most} more" if len(rows) > most else ""
-        each = "; ".join(_say_row(row, audit.classes) for row in rows[:most])
-        lines.append(f"Associated with the diagnosis: {each}{more}.")
-    if audit.unused:
-        names = listing(audit.unused)
-        lines.append(f"Not tested, because they may be part of the illness: {names}.")
-    return lines
-
-
-def _say_row(row: Mapping[Any, Any], classes: Sequence[str]) -> str:
-    name, direction = describe_variable(row, classes)
+def _say_row(row: Mapping[Any, Any], audit: Audit) -> str:
+    name, direction = describe_variable(row, audit.classes)
     return f"{name}, {direction}: {_auc(row)}, corrected p {row['p_holm']:.2g}"
+
+
+def _say_levels(audit: Audit, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the EEG's AUC within each level of a variable."""
+    return [
+        f"{row['level']} ({count_classes(row['n_subjects'], audit)}): {_auc(row) or 'too few'}"
+        for row in rows
+    ]
 
 
 def describe_variable(row: Mapping[Any, Any], classes: Sequence[str]) -> tuple[str, str]:
@@ -357,113 +535,22 @@ def describe_variable(row: Mapping[Any, Any], classes: Sequence[str]) -> tuple[s
     return name, f"{words[not row['higher']]} in {classes[row['class']]}"
 
 
-def say_left(audit: Audit) -> list[str]:
-    """Return sentences on the EEG's AUC without confounding; none without suspects."""
-    lines, matched, regressed = [], audit.matched, audit.regressed
-    if matched:
-        lines.append(_say_matched(audit))
-    for name, rows in audit.strata.items():
-        each = [
-            f"{row['level']} ({count_classes(row['n_subjects'], audit)}): "
-            + (_auc(row) if row["auc"] is not None else "too few")
-            for row in rows
-        ]
-        lines.append(f"EEG within each {say_variable(name)}: {'; '.join(each)}.")
-    if regressed:
-        names = listing([say_variable(name) for name in regressed["variables"]])
-        lines.append(
-            f"With {names} regressed out inside the folds the EEG has "
-            f"{_against_chance(regressed)}."
-        )
-    return lines
-
-
-def _say_matched(audit: Audit) -> str:
-    """Return the EEG's AUC among matched subjects, or why it cannot be decided."""
-    matched = audit.matched
-    undecided = (
-        "Whether the EEG separates participants with matching acquisition cannot be decided"
-    )
-    if not matched["n_pairs"]:
-        return f"{undecided}: no participant has a match in another group."
-    counts = count_classes(matched["n_subjects"], audit)
-    effective = listing([f"{n:.1f}" for n in matched["n_effective"]])
-    who = f"{counts}, effective numbers {effective}; {matched['n_pairs']} pairs"
-    if not matched["estimable"]:
-        return (
-            f"{undecided}: too few participants have a match ({who}). Each group needs an "
-            f"effective number of {confounding.FEWEST}."
-        )
-    if matched["failed"]:
-        return (
-            f"The match has failed: acquisition still separates the matched pairs (AUC "
-            f"{matched['acquisition_auc']:.2f}; {who}). The EEG's {_auc(matched)} among them is "
-            "not evidence about the illness."
-        )
-    return (
-        f"Among participants with matching acquisition ({who}) the EEG has "
-        f"{_against_chance(matched)}. Acquisition has AUC {matched['acquisition_auc']:.2f} in "
-        "these pairs."
-    )
-
-
-def say_leaks(audit: Audit) -> list[str]:
-    """Return sentences on leaks: what mistakes would add, permuted labels, repeated data."""
-    lines, leaks = [], audit.leaks
-    correct, shuffled = leaks.get("subject"), leaks.get("shuffled")
-    for name, mistake in _MISTAKES.items():
-        if correct and leaks.get(name):
-            before, after = correct["roc_auc"], leaks[name]["roc_auc"]
-            lines.append(
-                f"{mistake}, AUC over samples would be {after:.2f} instead of {before:.2f}."
-            )
-    if shuffled:
-        mean = sum(shuffled["auc"]) / len(shuffled["auc"])
-        leak = mean > shuffled["high"]
-        lines.append(
-            f"Permuted labels give AUC {mean:.2f}, {'above' if leak else 'within'} the 95 % band "
-            f"of chance ({shuffled['low']:.2f} to {shuffled['high']:.2f})"
-            f"{': there is a leak' if leak else ''}."
-        )
-    return [*lines, *_say_repeats(leaks)]
-
-
-def _say_repeats(leaks: Mapping[str, Any]) -> list[str]:
-    """Return sentences on participants under two names, rows that occur twice, and headers."""
-    lines, names, rows = [], leaks.get("two_names"), leaks.get("repeated")
-    if names and not names["estimable"]:
-        lines = ["Whether a participant has two names was not tested: there are too few samples."]
-    elif names and names["pairs"]:
-        pairs = listing([f"{a} and {b}" for a, b, *_ in names["pairs"]])
-        lines = [
-            f"Samples of {pairs} are as similar as those of one participant. If they are the "
-            "same participant, give them one name."
-        ]
-    elif names:
-        lines = ["No participant seems to occur under two names."]
-    if rows and rows["n_across"]:
-        pairs = listing([f"{a} and {b}" for a, b in rows["pairs"]])
-        lines.append(f"{rows['n_across']} rows occur again under another name ({pairs}).")
-    elif rows:
-        number = rows["n_repeated"]
-        same = f"{number} rows of the same participant occur twice."
-        lines.append(same if number else "No row occurs twice.")
-    return lines + [
-        f"Participants with a {say_variable(name)}: {number}. Check these files."
-        for name, number in (leaks.get("headers") or {}).items()
-        if number
-    ]
-
-
 def count_classes(counts: Sequence[int], audit: Audit) -> str:
     """Return the number of subjects of each class as text."""
     return listing([f"{n} {name}" for n, name in zip(counts, audit.classes, strict=True)])
 
 
-def _auc(score: Mapping[str, Any], about: str = "") -> str:
-    return f"AUC {score['auc']:.2f} (95 % CI {score['low']:.2f} to {score['high']:.2f}{about})"
+def _auc(score: Mapping[str, Any] | None, correction: str = "") -> str:
+    """Write an AUC with its CI; nothing where there is none."""
+    if not score or score.get("auc") is None:
+        return ""
+    return f"AUC {score['auc']:.2f} (95 % CI {_range(score)}{correction})"
 
 
-def _against_chance(score: Mapping[str, Any]) -> str:
-    includes = score["low"] <= 0.5 <= score["high"]
-    return f"{_auc(score)}; the CI {'includes' if includes else 'excludes'} 0.5"
+def _range(score: Mapping[str, Any] | None) -> str:
+    return f"{score['low']:.2f} to {score['high']:.2f}".replace("-", "−") if score else ""
+
+
+def _includes_chance(score: Mapping[str, Any]) -> str:
+    includes = score.get("low", 0.0) <= 0.5 <= score.get("high", 1.0)
+    return "includes" if includes else "excludes"

@@ -74,7 +74,7 @@ class Calibration:
         log_odds, hit = self._log_odds[share][:, code], self._hits[:, code]
         design = np.column_stack([np.ones(log_odds.size), log_odds])
         coefs, curvatures = fit_logistic(design, hit, weights, _PRIOR_PRECISION, _PRIOR_MEAN)
-        return coefs, np.linalg.inv(curvatures)
+        return coefs, np.asarray(np.linalg.inv(curvatures), dtype=np.float64)
 
 
 def _log_odds(probability: Floats) -> Floats:

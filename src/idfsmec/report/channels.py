@@ -1,10 +1,9 @@
-"""Draw and describe channels and features: weights, scores, effects, stability, missing ones."""
+"""Figures of channels and features: weights, scores, effects, stability, missing ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import mne
 import numpy as np
@@ -18,9 +17,8 @@ from idfsmec.errors import InputError, listing
 from idfsmec.metrics import Floats
 from idfsmec.missing.association import ALPHA
 from idfsmec.report import style
-from idfsmec.report.data import EFFECT_SIZES, ROUNDING, TableResults, effect_size
-from idfsmec.report.style import PageFigure
-from idfsmec.report.text import capitalise, name_features, percent
+from idfsmec.report.data import EFFECT_SIZES, ROUNDING, TableResults, View, effect_size
+from idfsmec.report.text import percent
 from idfsmec.table.columns import column_label, feature_label, join_columns, split_column
 from idfsmec.table.positions import channel_positions
 
@@ -31,12 +29,6 @@ if TYPE_CHECKING:
 _FEWEST_FOR_A_MAP, _MOST_BARS, _MOST_FEATURES = 8, 24, 20
 #: Below so many equal shares the largest weight is not worth a headline.
 _NEARLY_EVEN = 1.25
-
-
-def channel_weights(table: TableResults) -> pd.Series:
-    """Return the weight of each channel, largest first; empty for methods that give none."""
-    weights = table.ranking.groupby("channel", sort=False)["channel_weight"].first().dropna()
-    return weights.sort_values(ascending=False, kind="stable")
 
 
 def nearly_even(weights: pd.Series) -> bool:
@@ -115,9 +107,9 @@ def _directions(
 ) -> Floats:
     """Return a unit vector per channel; NaN where the position is unknown."""
     if positions:
-        given = np.array([positions.get(name) or [np.nan] * 3 for name in names], dtype=float)
+        points = np.array([positions.get(name) or [np.nan] * 3 for name in names], dtype=float)
         with np.errstate(invalid="ignore"):
-            return np.asarray(given / np.linalg.norm(given, axis=1, keepdims=True))
+            return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
     try:
         return channel_positions(names, montage)
     except InputError:  # a montage MNE does not have: perhaps the names are standard ones
@@ -155,31 +147,19 @@ def _draw_map(ax: Axes, names: NDArray[np.str_], values: Floats, flat: Floats, l
         offset = (-11 * x / radius, -9 * y / radius) if radius > 0.07 else (0, 6.5)
         weight = "bold" if name in top and len(names) > 10 else "normal"
         color = "#ffffff" if value > 0.55 * darkest else "#1b1b1b"
-        how: Any = {"ha": "center", "va": "center", "fontsize": 7.5, "fontweight": weight}
-        style.annotate(ax, name, (x, y), offset, color=color, zorder=7, **how)
+        style.annotate(
+            ax, name, (x, y), offset, color=color, zorder=7, ha="center", va="center",
+            fontsize=7.5, fontweight=weight,
+        )  # fmt: skip
     style.add_colorbar(ax, image, label)
 
 
-def weight_figures(table: TableResults) -> Iterator[PageFigure]:
-    """Channel weights of the whole table."""
-    weights = channel_weights(table)
-    if weights.empty:
-        return
-    note, montage = table.whole_table_note(), table.montage
-    draw = partial(plot_channel_weights, weights, note=note, montage=montage)
-    sentences = []
-    if nearly_even(weights):
-        sentences = [
-            "The weights are nearly even: the largest is "
-            f"{weights.iloc[0] * weights.size:.2f} times an equal share."
-        ]
-    elif weights.size > 1 and weights.iloc[0]:
-        sentences = [
-            f"{listing(weights.index[:3])} have {percent(float(weights.iloc[:3].sum()))} of all "
-            f"weight; equal shares would give them {percent(min(3 / weights.size, 1))}."
-        ]
-    caption = "Weight of each channel: how well its features alone separate the groups."
-    yield PageFigure("channels", draw, caption, sentences)
+def weight_views(table: TableResults) -> Iterator[View]:
+    """Yield the channel weights of the whole table."""
+    weights = table.channel_weights
+    if not weights.empty:
+        note = f"{table.whole_table_note()}\nan equal share is {1 / weights.size:.3f}"
+        yield View({"weights": weights, "note": note, "montage": table.montage})
 
 
 @style.literal_text
@@ -224,16 +204,10 @@ def _name_columns(ax: Axes, names: pd.Index, offset: float = 0.0) -> None:
     ax.tick_params(axis="x", rotation=90 if len(names) > 10 else 0)
 
 
-def score_figures(table: TableResults) -> Iterator[PageFigure]:
-    """Scores of all features of all channels."""
-    ranking = table.ranking
-    if ranking.empty:
-        return
-    feature = ranking.groupby("feature", sort=False)["score"].sum().idxmax()
-    sentences = [f"Summed over channels, {feature_label(str(feature))} has the highest score."]
-    draw = partial(plot_score_heatmap, ranking, note=table.whole_table_note())
-    caption = "Channel weight times feature weight. Blank cells were not computed."
-    yield PageFigure("heatmap", draw, caption, sentences)
+def score_views(table: TableResults) -> Iterator[View]:
+    """Yield the scores of all features of all channels."""
+    if not table.ranking.empty:
+        yield View({"ranking": table.ranking, "note": table.whole_table_note()})
 
 
 @style.literal_text
@@ -292,34 +266,12 @@ def plot_effects(
     return ax
 
 
-def effect_figures(table: TableResults) -> Iterator[PageFigure]:
-    """Direction and size of the leading features."""
-    ranking = table.ranking
-    if effect_size(ranking) is None:
-        return
-    labels = [str(label) for label in table.about["labels"]]
-    note = "whole table, one value per participant; no folds, no tuning"
-    draw = partial(plot_effects, ranking, labels=labels, note=note)
-    leading = ranking.head(_MOST_FEATURES)
-    clear = leading[leading["excludes_zero"]]
-    sentences = [
-        f"{capitalise(str(direction))}: {name_features(rows)}."
-        for direction, rows in clear.groupby("direction", sort=False)
-    ]
-    if len(clear) < len(leading):
-        sentences.append(
-            f"For {len(leading) - len(clear)} of the first {len(leading)} the 95 % CI includes 0."
-        )
-    # The first of many were chosen for being large: the winner's curse.
-    sentences.append(
-        "Leading features were selected for their size. Expect smaller effects in new "
-        "participants."
-    )
-    caption = (
-        "The first features of the ranking, each alone: how much the groups differ, one value per "
-        "participant, with 95 % CI over participants."
-    )
-    yield PageFigure("effects", draw, caption, sentences)
+def effect_views(table: TableResults) -> Iterator[View]:
+    """Yield direction and size of the leading features."""
+    if effect_size(table.ranking) is not None:
+        labels = [str(label) for label in table.facts["labels"]]
+        note = "whole table, one value per participant; no folds, no tuning"
+        yield View({"ranking": table.ranking, "labels": labels, "note": note})
 
 
 def summarise_resampling(table: TableResults) -> dict[str, Any] | None:
@@ -383,26 +335,22 @@ def stability_warnings(findings: Mapping[str, Any]) -> Iterator[tuple[str, str]]
             yield f"No stable feature: {name}", text
 
 
-def frequency_figures(table: TableResults) -> Iterator[PageFigure]:
-    """Yield the selection frequencies of features and channels on random halves."""
+def frequency_views(table: TableResults, of: Literal["features", "channels"]) -> Iterator[View]:
+    """Yield the selection frequencies of features or channels on random halves."""
     halves = table.halves
     if not halves or "reason" in halves:
         return
-    what = f"first {halves['n_picked']} on {halves['n_resamples']} halves of the participants"
-    note, channel_chance = table.whole_table_note(what), list(halves["channel_chance"].values())
-    lines = {"threshold": halves["threshold"], "chance": halves["chance"]}
-    captions = {
-        "features": "Share of random halves of the participants on which the feature was "
-        "selected. Chance: the share of random selection.",
-        "channels": "Share of halves on which any feature of the channel was selected.",
+    selected = f"first {halves['n_picked']} on {halves['n_resamples']} halves of the participants"
+    shares: dict[str, Any] = {
+        "frequencies": halves["frequency"],
+        "threshold": halves["threshold"],
+        "chance": halves["chance"],
     }
-    for name, shares, marks in (
-        ("features", halves["frequency"], lines),
-        ("channels", halves["channel_frequency"], {"chance": float(np.mean(channel_chance))}),
-    ):
-        title = f"Selection frequency of {name}"
-        draw = partial(plot_selection_frequency, shares, note=note, title=title, **marks)
-        yield PageFigure(f"selection-frequency-{name}", draw, captions[name])
+    if of == "channels":
+        chance = float(np.mean(list(halves["channel_chance"].values())))
+        shares = {"frequencies": halves["channel_frequency"], "chance": chance}
+    note = table.whole_table_note(selected)
+    yield View({**shares, "note": note, "title": f"Selection frequency of {of}"})
 
 
 @style.literal_text
@@ -503,28 +451,16 @@ def plot_missing_map(shares: pd.DataFrame, *, note: str = "", ax: Axes | None = 
     return ax
 
 
-def missing_figures(table: TableResults) -> Iterator[PageFigure]:
-    """Where channels are missing, as recorded."""
-    shares = table.missing
-    if not shares.to_numpy().any():
-        return
-    note = "as recorded, before channels are removed; no folds, no tuning"
-    usable, sentences = shares.drop(columns=table.dead, errors="ignore"), []
-    if not usable.empty:
-        by_channel, by_row = usable.mean(), usable.mean(axis=1)
-        sentences = [
-            f"{by_channel.idxmax()} is missing most often ({percent(by_channel.max())}); "
-            f"{(by_row == 0).sum()} of {len(usable)} recordings are complete, "
-            f"{(by_row > 0.5).sum()} lack more than half of the channels."
-        ]
-    caption = "Each row is a recording, each column a channel."
-    draw = partial(plot_missing_map, shares, note=note)
-    yield PageFigure("missing", draw, caption, sentences)
+def missing_views(table: TableResults) -> Iterator[View]:
+    """Yield where channels are missing, as recorded."""
+    if table.missing.to_numpy().any():
+        note = "as recorded, before channels are removed; no folds, no tuning"
+        yield View({"shares": table.missing, "note": note})
 
 
 def associated_missingness(table: TableResults) -> list[dict[str, Any]]:
     """Return channels whose missingness is associated with the label (Holm), and dead ones."""
-    labels = [str(label) for label in table.about["labels"]]
+    labels = [str(label) for label in table.facts["labels"]]
     rows: list[dict[str, Any]] = [
         {
             "channel": str(row["channel"]),
@@ -533,7 +469,7 @@ def associated_missingness(table: TableResults) -> list[dict[str, Any]]:
             "p_holm": float(row["p_holm"]),
             "dead": bool(row["dead"]),
         }
-        for row in table.about["missing_by_class"]
+        for row in table.facts["missing_by_class"]
         if row["p_holm"] < ALPHA or row["dead"]
     ]
     return sorted(rows, key=lambda row: (row["p_holm"], row["channel"]))

@@ -1,9 +1,8 @@
-"""Draw and describe clinical scores: sensitivity, predictive values, decision curve."""
+"""Clinical scores: a table of sensitivity and predictive values, and the decision curve."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -12,13 +11,17 @@ from matplotlib.axes import Axes
 from idfsmec.audit import audits_of
 from idfsmec.errors import listing
 from idfsmec.report import style
-from idfsmec.report.data import TableResults
-from idfsmec.report.style import PageFigure
+from idfsmec.report.data import TableResults, View
 from idfsmec.report.text import percent, share_with_ci
 
 #: Groups with fewer participants of a class are pointed out.
 _FEW = 10
 _TITLE = "Sensitivity, specificity, predictive values"
+#: How a decision curve is read.
+CAPTION = (
+    "Net benefit of acting on participants whose probability reaches a threshold, in true "
+    "positives per participant, with 95 % CI. Probabilities are adjusted to the prevalence."
+)
 _SCORES = ("sensitivity", "specificity", "PPV", "NPV")
 
 
@@ -37,15 +40,6 @@ def plot_decision_curve(clinical: Mapping[str, Any], note: str = "") -> Axes:
     ax.legend(frameon=False, labelcolor=style.INK)
     note = f"{note}\nprevalence {percent(clinical['prevalence'])}".strip()
     return style.style_axes(ax, "Decision curve", note)
-
-
-def caption(clinical: Mapping[str, Any]) -> str:
-    """Explain a decision curve."""
-    return (
-        f"Net benefit of acting on participants whose probability of {clinical['class']} reaches "
-        "a threshold, in true positives per participant, with 95 % CI; for a prevalence of "
-        f"{percent(clinical['prevalence'])}, to which probabilities are adjusted."
-    )
 
 
 def red_note(level: str | None) -> str:
@@ -75,7 +69,7 @@ def score_table(
     return {"title": _TITLE, "text": text, "header": header, "rows": rows}
 
 
-def summarise_clinical(table: TableResults) -> dict[str, Any] | None:
+def describe_clinical(table: TableResults) -> dict[str, Any] | None:
     """Return title, text, header, rows and curve of a benchmark's table, or None."""
     clinical = table.clinical
     if clinical is None:
@@ -84,27 +78,17 @@ def summarise_clinical(table: TableResults) -> dict[str, Any] | None:
     red = red_note(audit.level) if audit else ""
     scored = score_table(clinical, clinical["classes"], clinical["n_subjects"], red)
     removed = f", {percent(clinical['rate'])} of channels removed" if clinical["rate"] else ""
-    text = f"{table.label(clinical['method'])}{removed}. {scored['text']}"
+    curve = pd.DataFrame(clinical["decision_curve"])
+    above = curve.loc[curve["low"] > curve["all"].clip(lower=0), "threshold"]
+    between = f", between {percent(above.min())} and {percent(above.max())}" if len(above) else ""
     return scored | {
-        "text": text,
-        "curve": f"Decision curve, net benefit: {_compare_curve(clinical)}",
+        "text": f"{table.label(clinical['method'])}{removed}. {scored['text']}",
+        "curve": "Decision curve, net benefit: The 95 % CI lies above acting on all and acting on "
+        f"none at {len(above)} of {len(curve)} thresholds{between}.",
     }
 
 
-def _compare_curve(clinical: Mapping[str, Any]) -> str:
-    """Describe at which thresholds acting on predictions is better than on all and on none."""
-    curve = pd.DataFrame(clinical["decision_curve"])
-    above = curve.loc[curve["low"] > curve["all"].clip(lower=0), "threshold"]
-    where = f"at {len(above)} of {len(curve)} thresholds"
-    if len(above):
-        where += f", between {percent(above.min())} and {percent(above.max())}"
-    return f"The 95 % CI lies above acting on all and acting on none {where}."
-
-
-def decision_figures(table: TableResults) -> Iterator[PageFigure]:
+def decision_views(table: TableResults) -> Iterator[View]:
     """Yield the decision curve of two classes: net benefit against the threshold."""
-    clinical = table.clinical
-    if clinical is None:
-        return
-    draw = partial(plot_decision_curve, clinical, table.note())
-    yield PageFigure("decision-curve", draw, caption(clinical), [_compare_curve(clinical)])
+    if table.clinical is not None:
+        yield View({"clinical": table.clinical, "note": table.note()})

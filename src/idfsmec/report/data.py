@@ -1,10 +1,10 @@
-"""Take from results what a figure or a sentence is about: rows, means with CI, chance, labels."""
+"""Take from results what figures and texts show: rows, means with CI, chance, labels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -86,22 +86,35 @@ def effect_size(ranking: pd.DataFrame) -> str | None:
     return next(sizes, None)
 
 
+class View(NamedTuple):
+    """What a figure shows of a table: arguments of its drawing, and what no drawing shows.
+
+    ``tested`` is the result of a test in words, ``numbers`` are rows for a table beside the
+    figure, ``variant`` is the pattern of missing channels or the method where each has a figure.
+    """
+
+    arguments: dict[str, Any]
+    variant: str = ""
+    tested: str = ""
+    numbers: list[dict[str, Any]] | None = None
+
+
 class TableResults:
-    """The results of one table, as its figures and sentences use them."""
+    """The results of one table, as its figures use them."""
 
     def __init__(self, results: Results, name: str) -> None:
         self.results, self.name, self.methods = results, name, results.methods
-        self.about: dict[str, Any] = results.tables[name]
+        self.facts: dict[str, Any] = results.tables[name]
         self.main = main_method(results.methods, results.methods)
         self.metric = shown_metric(results)
         #: Selections on halves of the participants; empty where there were none.
         self.halves: dict[str, Any] = results.resampling.get(name) or {}
         #: Channels observed in one group or none, which cannot separate groups.
-        self.dead = [str(row["channel"]) for row in self.about["missing_by_class"] if row["dead"]]
-        missing = self.about["missing_by_recording"]
+        self.dead = [str(row["channel"]) for row in self.facts["missing_by_class"] if row["dead"]]
+        missing = self.facts["missing_by_recording"]
         #: The share of samples in which a recording (row) lacks a channel (column).
         self.missing = pd.DataFrame(missing["share"], missing["subjects"], missing["channels"])
-        montage = self.about["montage"]
+        montage = self.facts["montage"]
         #: The montage that the recordings have in common.
         self.montage: str | None = montage if isinstance(montage, str) else None
 
@@ -120,6 +133,12 @@ class TableResults:
             stable = frequency >= halves["threshold"] - ROUNDING
             ranking = ranking.assign(frequency=frequency, stable=stable)
         return ranking
+
+    @cached_property
+    def channel_weights(self) -> pd.Series:
+        """The weight of each channel, largest first; empty for methods that give none."""
+        weights = self.ranking.groupby("channel", sort=False)["channel_weight"].first().dropna()
+        return weights.sort_values(ascending=False, kind="stable")
 
     @cached_property
     def clinical(self) -> dict[str, Any] | None:
@@ -150,24 +169,26 @@ class TableResults:
 
     def by_pattern(self) -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:
         """Split accuracies by pattern (unnamed if alone), with what figures of accuracy need."""
-        rows, how = self.rows(), {"methods": self.methods, "metric": self.metric}
-        patterns = rows["pattern"].unique()
-        for pattern in patterns:
-            several, note = len(patterns) > 1, self.note()
-            note += f" · channels missing by pattern {pattern}" if several else ""
-            here = rows[rows["pattern"] == pattern]
-            yield str(pattern) if several else "", here, how | {"note": note}
+        rows = self.rows()
+        options = {"methods": self.methods, "metric": self.metric, "note": self.note()}
+        patterns = rows.groupby("pattern", sort=False)
+        for pattern, here in patterns:
+            if len(patterns) == 1:
+                yield "", here, options
+            else:
+                note = f"{self.note()} · channels missing by pattern {pattern}"
+                yield str(pattern), here, options | {"note": note}
 
-    def whole_table_note(self, what: str = "") -> str:
+    def whole_table_note(self, selected: str = "") -> str:
         """Return the line under a figure's title for a ranking, which uses no folds."""
         ranked_by = self.ranking["method"]
         method = self.main if ranked_by.empty else str(ranked_by.iloc[0])
         rows = self.all_rows()
-        how = "default settings"
+        settings = "default settings"
         if rows.loc[rows["method"] == method, "chosen"].astype(bool).any():
             tuning = str(experiment_protocol(self.results).get("tuning"))
-            how = _WHOLE_TABLE_SETTINGS.get(tuning, "settings as chosen")
-        return f"{what or f'{method} on the whole table'}, no folds\n{how}"
+            settings = _WHOLE_TABLE_SETTINGS.get(tuning, "settings as chosen")
+        return f"{selected or f'{method} on the whole table'}, no folds\n{settings}"
 
     def published(self, experiment: str) -> dict[str, float]:
         """Return the paper's values by method, where its data set was reproduced as this table."""
@@ -230,5 +251,6 @@ def add_significance(paired: pd.DataFrame) -> pd.DataFrame:
 
 def lowest_rate(rows: pd.DataFrame) -> pd.DataFrame:
     """Keep rows at the lowest missing rate, of the first pattern."""
-    lowest = rows[np.isclose(rows["rate"], rows["rate"].min())]
-    return lowest[lowest["pattern"] == lowest["pattern"].iloc[0]]
+    lowest = np.isclose(rows["rate"], rows["rate"].min())
+    first: str = rows["pattern"][lowest].iloc[0]
+    return rows[lowest & rows["pattern"].eq(first)]

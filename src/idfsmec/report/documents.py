@@ -18,7 +18,6 @@ from matplotlib.axes import Axes
 
 from idfsmec._files import replacing
 from idfsmec.audit import Audit, audits_of, verdict
-from idfsmec.audit.confounding import say_variable
 from idfsmec.errors import listing
 from idfsmec.evaluation import Results
 from idfsmec.recordings.recording import hash_file
@@ -250,10 +249,11 @@ def _tables(model: Model, red: str) -> list[_Table]:
             [percent(row["threshold"]), _number(row), f"{row['all']:.2f}"]
             for row in clinical["decision_curve"][1::2]
         ]
-        text = clinic.caption(clinical)
-        header = ("threshold", "net benefit (95 % CI)", "acting on all")
-        picture = style.save_figure(clinic.plot_decision_curve(clinical), text, None, "decision")
-        tables.append(_Table("Decision curve", text, header, rows, picture))
+        header = (f"probability of {clinical['class']}", "net benefit (95 % CI)", "acting on all")
+        picture = style.save_figure(
+            clinic.plot_decision_curve(clinical), clinic.CAPTION, None, "decision"
+        )
+        tables.append(_Table("Decision curve", clinic.CAPTION, header, rows, picture))
     rows = [
         [percent(group["predicted"]), share_with_ci(group, "observed"), group["n"]]
         for group in calibration["bins"]
@@ -450,37 +450,36 @@ def summarise_audit(table: TableResults) -> dict[str, Any] | None:
 
 def describe_audit(audit: Audit) -> dict[str, Any]:
     """Describe an audit as plain data and sentences."""
-    matched, regressed = audit.matched, audit.regressed
-    remaining: list[tuple[str, Any, str]] = []
-    if matched.get("estimable") and not matched["failed"]:
-        about = f"{matched['n_pairs']} pairs of participants with matching acquisition."
-        remaining.append(("EEG, matched acquisition", matched, about))
-    elif audit.suspects:
-        failed = "The match has failed" if matched.get("estimable") else "Cannot be decided"
-        remaining.append(("EEG, matched acquisition", None, f"{failed}: see below."))
-    if audit.suspects and regressed:
-        names = listing([say_variable(name) for name in regressed["variables"]], 3)
-        about = f"Regressed out inside the folds: {names}."
-        remaining.append(("EEG, acquisition regressed out", regressed, about))
+    acquisition: dict[str, Any] | None = audit.models.get(audit.best_model)
+    if acquisition and verdict.significant(audit) is False:
+        # A CI that excludes 0.5 would contradict that chance explains the AUC.
+        acquisition = {**acquisition, "low": None, "high": None}
+    tiles: list[tuple[str, Mapping[str, Any] | None, str]] = [
+        ("Acquisition alone", acquisition, "acquisition"),
+        ("EEG", audit.models.get("eeg"), "eeg"),
+    ]
+    if audit.suspects:
+        decided = audit.matched.get("estimable") and not audit.matched["failed"]
+        tiles.append(("EEG, matched acquisition", audit.matched if decided else None, "matched"))
+        if audit.regressed:
+            tiles.append(("EEG, acquisition regressed out", audit.regressed, "regressed"))
     return {
         "level": audit.level,
         "open": audit.level in {"red", "amber"},
         "title": verdict.TITLES[audit.level],
-        "verdict": " ".join(verdict.say_verdict(audit)),
+        "verdict": " ".join(verdict.say(audit, "reason", "consequence")),
         "subjects": verdict.count_classes(audit.n_subjects, audit),
         "folds": verdict.say_folds(audit),
         "tiles": [
-            ("Acquisition alone", *_score_acquisition(audit)),
-            ("EEG", audit.models.get("eeg"), "Same participants, same folds."),
-            *remaining,
+            (name, score, " ".join(verdict.say(audit, part))) for name, score, part in tiles
         ],
-        "sentences": [*verdict.say_variables(audit), *verdict.say_left(audit)],
+        "sentences": verdict.say(audit, "evidence", "adjusted"),
         "figures": [
             {"name": verdict.MODELS[name], **score} for name, score in audit.models.items()
         ],
         "p_together": audit.p_together,
         "variables": [_variable(row, audit) for row in plain_records(audit.variables)],
-        "leaks": verdict.say_leaks(audit),
+        "leaks": verdict.say(audit, "leaks"),
         "claims": [
             {"name": words, **audit.leaks[name]}
             for name, words in _CLAIMS.items()
@@ -495,28 +494,6 @@ def _variable(row: dict[str, Any], audit: Audit) -> dict[str, Any]:
     kind = "device or body" if row["kind"] == "signal" else row["kind"]
     suspect = row["variable"] in audit.suspects
     return row | {"name": name, "kind": kind, "where": direction, "suspect": suspect}
-
-
-def _score_acquisition(audit: Audit) -> tuple[dict[str, Any] | None, str]:
-    """Return the AUC of acquisition and its model, with a CI only if the corrected test agrees.
-
-    Otherwise a CI that excludes 0.5 would stand beside the verdict that chance explains the AUC.
-    """
-    score, about = audit.models.get(audit.best_model), verdict.MODELS.get(audit.best_model, "")
-    n_models = len(audit.models.keys() - {"eeg"})
-    about = capitalise(f"{about}, the best of {n_models} models" if n_models > 1 else about)
-    p = audit.p_together
-    if score is None or p is None or audit.best_model == "leader":
-        return score, f"{about}." if about else ""
-    if p >= verdict.ALPHA or not audit.suspects:
-        words, also = "Not significant", ""
-        if p < verdict.ALPHA:
-            words = "Not above chance"
-            also = ", but the 95 % CI of the logistic regression includes 0.5"
-        without_ci = {**score, "low": None, "high": None}
-        return without_ci, f"{about}. {words} after Holm's correction (p = {p:.2g}{also})."
-    choice = " The CI is corrected for the choice of the model." if n_models > 1 else ""
-    return score, f"{about}. Significant after Holm's correction (p = {p:.2g}).{choice}"
 
 
 def write_audit_page(
@@ -657,7 +634,7 @@ def _analysis(results: Results, tables: Mapping[str, FeatureTable]) -> list[str]
         lines += [_answer("Evaluation", folds, f"{T}, {R}: leakage")]
         lines += [_answer("Scores", scores, f"{T}, {R}")]
     for name in results.tables:
-        if clinical := clinic.summarise_clinical(TableResults(results, name)):
+        if clinical := clinic.describe_clinical(TableResults(results, name)):
             lines.append(_answer(name, clinical["text"].rstrip("."), T))
             for group, counts, *scores in clinical["rows"]:
                 named = zip(clinical["header"][2:], scores, strict=True)

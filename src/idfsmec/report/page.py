@@ -5,20 +5,21 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from idfsmec._files import check_writable
 from idfsmec.errors import InputError, listing
 from idfsmec.evaluation import Results
 from idfsmec.progress import Listener, Progress
 from idfsmec.report import channels, clinic, data, scores, style
-from idfsmec.report.data import TableResults
+from idfsmec.report.data import TableResults, View
 from idfsmec.report.documents import summarise_audit
-from idfsmec.report.style import PageFigure
 from idfsmec.report.text import (
     describe_protocol,
     metric_name,
@@ -30,25 +31,133 @@ from idfsmec.report.text import (
 )
 from idfsmec.table.verdicts import NOT_AUDITED
 
-PAGE, FIGURES = "report.html", "figures"
+PAGE, FOLDER = "report.html", "figures"
+
 
 #: Every kind of figure of a table, in the order in which they are drawn.
-_KINDS: tuple[Callable[[TableResults], Iterator[PageFigure]], ...] = (
-    channels.weight_figures,
-    channels.score_figures,
-    channels.effect_figures,
-    channels.frequency_figures,
-    channels.missing_figures,
-    scores.accuracy_by_rate_figures,
-    scores.difference_figures,
-    scores.accuracy_by_k_figures,
-    clinic.decision_figures,
-    scores.imputation_figures,
-    scores.study_size_figures,
-    scores.ablation_figures,
-    scores.sensitivity_figures,
-    scores.cost_figures,
-    scores.convergence_figures,
+class Figure(NamedTuple):
+    """A kind of figure: section of the page, what it shows of a table, drawing, how to read it."""
+
+    section: str
+    query: Callable[[TableResults], Iterable[View]]
+    draw: Callable[..., Axes]
+    caption: str
+
+
+_OVER_FOLDS = "with 95 % CI corrected for overlapping training sets"
+#: Every kind of figure of a table, in the order in which they are drawn.
+FIGURES = (
+    Figure(
+        "channels",
+        channels.weight_views,
+        channels.plot_channel_weights,
+        "Weight of each channel: how well its features alone separate the groups.",
+    ),
+    Figure(
+        "heatmap",
+        channels.score_views,
+        channels.plot_score_heatmap,
+        "Channel weight times feature weight. Blank cells were not computed.",
+    ),
+    Figure(
+        "effects",
+        channels.effect_views,
+        channels.plot_effects,
+        # The first of many were chosen for being large: the winner's curse.
+        "The first features of the ranking, each alone: how much the groups differ, one value per "
+        "participant, with 95 % CI over participants. They were selected for their size: expect "
+        "smaller effects in new participants.",
+    ),
+    Figure(
+        "selection-frequency-features",
+        partial(channels.frequency_views, of="features"),
+        channels.plot_selection_frequency,
+        "Share of random halves of the participants on which the feature was selected. Chance: "
+        "the share of random selection.",
+    ),
+    Figure(
+        "selection-frequency-channels",
+        partial(channels.frequency_views, of="channels"),
+        channels.plot_selection_frequency,
+        "Share of halves on which any feature of the channel was selected.",
+    ),
+    Figure(
+        "missing",
+        channels.missing_views,
+        channels.plot_missing_map,
+        "Each row is a recording, each column a channel.",
+    ),
+    Figure(
+        "accuracy-by-rate",
+        scores.accuracy_by_rate_views,
+        scores.plot_accuracy_by_rate,
+        f"Mean over folds {_OVER_FOLDS}. Grey: 95 % band of chance.",
+    ),
+    Figure(
+        "differences",
+        scores.difference_views,
+        scores.plot_paired_differences,
+        f"Differences paired by fold, {_OVER_FOLDS}.",
+    ),
+    Figure(
+        "accuracy-by-k",
+        scores.accuracy_by_k_views,
+        scores.draw_curves,
+        "Mean over folds and missing rates for each number of selected features.",
+    ),
+    Figure("decision-curve", clinic.decision_views, clinic.plot_decision_curve, clinic.CAPTION),
+    Figure(
+        "imputation",
+        scores.imputation_views,
+        scores.draw_curves,
+        "Mean over folds with 95 % CI, one line for each imputer applied before the classifier. A "
+        "good imputer loses little where much is missing.",
+    ),
+    Figure(
+        "electrodes",
+        partial(scores.study_size_views, experiment="electrodes"),
+        scores.plot_electrode_curve,
+        "Electrodes are chosen in each training fold by channel weights; all their features are "
+        "used. Diamonds: headsets whose electrodes the table has. Dotted: chance.",
+    ),
+    Figure(
+        "electrodes-chosen",
+        scores.chosen_electrode_views,
+        channels.plot_channel_weights,
+        "Share of training folds that chose an electrode.",
+    ),
+    Figure(
+        "participants",
+        partial(scores.study_size_views, experiment="participants"),
+        scores.plot_participant_curve,
+        "Subsets of the training participants, drawn in each fold; held-out participants are the "
+        "same for all numbers. Dotted: chance.",
+    ),
+    Figure(
+        "ablation",
+        scores.ablation_views,
+        scores.draw_curves,
+        "The whole method, and without one part each. Mean over folds with 95 % CI.",
+    ),
+    Figure(
+        "sensitivity",
+        scores.sensitivity_views,
+        scores.draw_curves,
+        "Mean over folds, missing rates and numbers of features, with 95 % CI. Scores are those "
+        "of test folds: the best setting among them is optimistic.",
+    ),
+    Figure(
+        "cost",
+        scores.cost_views,
+        scores.draw_curves,
+        "Selection alone, one thread, logarithmic scale. Median, minimum and maximum.",
+    ),
+    Figure(
+        "convergence",
+        scores.convergence_views,
+        scores.draw_convergence,
+        "The objective never increases; the dotted line is its last value.",
+    ),
 )
 _HARMONIZED = (
     "harmonized in location and scale (ComBat), learned from the training samples{only} of each "
@@ -90,39 +199,39 @@ def write_report(
         )
     page = folder / PAGE
     style.refuse_existing(overwrite, page)
-    check_writable(page, folder / FIGURES / "missing.svg")
+    check_writable(page, folder / FOLDER / "missing.svg")
     summary, figures = _summarise(Results.read(folder))
-    drawn = _draw(figures, folder / FIGURES, progress)
+    drawn = _draw(figures, folder / FOLDER, progress)
     script = style.read_asset("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-    content = {"figures": drawn, "folder": FIGURES, "script": script}
+    content = {"figures": drawn, "folder": FOLDER, "script": script}
     content |= {"script_hash": f"sha256-{digest}", **summary}
     return style.write_text(page, style.render_page("report.html", **content))
 
 
 @style.literal_text
 def _draw(
-    figures: Mapping[str, Sequence[PageFigure]], folder: Path, progress: Listener | None
+    figures: Mapping[str, Sequence[tuple[Figure, View]]], folder: Path, progress: Listener | None
 ) -> dict[tuple[str, str], list[dict[str, Any]]]:
     """Draw all figures into a folder; return them by section and table, for the template."""
     folder.mkdir(parents=True, exist_ok=True)
     names = unique_slugs(list(figures)) if len(figures) > 1 else [""]
     slugs = dict(zip(figures, names, strict=True))
-    each = [(table, figure) for table, several in figures.items() for figure in several]
+    planned = [(table, *each) for table, several in figures.items() for each in several]
     drawn: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for done, (table, figure) in enumerate(each):
+    for done, (table, figure, view) in enumerate(planned):
         if progress:
             item = ", ".join(filter(None, (figure.section, table)))
-            progress(Progress("figures", done, len(each), item))
-        variant = slugify(figure.variant) if figure.variant else ""
+            progress(Progress("figures", done, len(planned), item))
+        variant = slugify(view.variant) if view.variant else ""
         slug = "-".join(filter(None, (figure.section, slugs[table], variant)))
-        ax = figure.plot()
+        ax = figure.draw(**view.arguments)
         label = f"{ax.get_title(loc='left')}. {figure.caption}"
         svg = style.save_figure(ax, label, folder / slug, slug)
-        shown = vars(figure) | {"slug": slug, "svg": svg}
+        shown = {"slug": slug, "svg": svg, "caption": figure.caption, "tested": view.tested}
         drawn.setdefault((figure.section, table), []).append(shown)
     if progress:
-        progress(Progress("figures", len(each), len(each)))
+        progress(Progress("figures", len(planned), len(planned)))
     return drawn
 
 
@@ -142,19 +251,19 @@ def summarise(results: Results) -> dict[str, Any]:
         and the like, by group), ``missingness`` (channels whose missingness is associated with
         the label), ``audit``, ``verdict`` (of the audit, of an earlier one, or that there was
         none), ``effect`` (the effect size), ``electrodes``, ``participants``, ``ablation``,
-        ``cost``, ``ranking``, and ``sentences`` about each figure),
+        ``cost``, ``ranking``, and ``tested``: what was tested beside each figure, in words),
         ``warnings``, ``protocol``, ``versions``, ``command`` and the like. What is not there is
         None.
     """
     return _summarise(results)[0]
 
 
-def table_figures(table: TableResults) -> list[PageFigure]:
+def table_figures(table: TableResults) -> list[tuple[Figure, View]]:
     """Return all figures of a table, not yet drawn."""
-    return [figure for kind in _KINDS for figure in kind(table)]
+    return [(figure, view) for figure in FIGURES for view in figure.query(table)]
 
 
-def _summarise(results: Results) -> tuple[dict[str, Any], dict[str, list[PageFigure]]]:
+def _summarise(results: Results) -> tuple[dict[str, Any], dict[str, list[tuple[Figure, View]]]]:
     """Return the summary of results, and the figures of each table."""
     tables = [TableResults(results, name) for name in results.tables]
     figures = {table.name: table_figures(table) for table in tables}
@@ -183,52 +292,61 @@ def _summarise(results: Results) -> tuple[dict[str, Any], dict[str, list[PageFig
 
 
 def _summarise_table(
-    table: TableResults, findings: dict[str, Any], figures: Sequence[PageFigure]
+    table: TableResults, findings: dict[str, Any], figures: Sequence[tuple[Figure, View]]
 ) -> dict[str, Any]:
     size = data.effect_size(table.ranking)
     audit = summarise_audit(table)
-    numbers = {figure.section: figure.numbers for figure in figures}
-    sentences: dict[str, dict[str, list[str]]] = {}
-    for figure in figures:
-        sentences.setdefault(figure.section, {})[figure.variant] = list(figure.sentences)
+    numbers = {figure.section: view.numbers for figure, view in figures}
+    tested: dict[str, dict[str, str]] = {}
+    for figure, view in figures:
+        tested.setdefault(figure.section, {})[view.variant] = view.tested
     return {
         "name": table.name,
         "facts": _facts(table),
         "findings": findings,
         "comparisons": list(scores.compare_methods(table)),
         "sites": scores.summarise_sites(table),
-        "clinical": clinic.summarise_clinical(table),
+        "clinical": clinic.describe_clinical(table),
         "missingness": channels.associated_missingness(table),
         "audit": audit,
         "verdict": audit or table.results.verdicts.get(table.name) or NOT_AUDITED,
         "effect": data.EFFECT_SIZES.get(size or ""),
         "effect_column": size,
         **{name: numbers.get(name) for name in ("electrodes", "participants", "ablation", "cost")},
-        "sentences": sentences,
+        "tested": tested,
         "ranking": plain_records(table.ranking),
     }
 
 
 def _facts(table: TableResults) -> list[tuple[str, str]]:
-    about, dead = table.about, table.dead
-    labels = ", ".join(f"{label}: {count}" for label, count in about["labels"].items())
-    n_channels, missing = f"{len(about['channels']) - len(dead)}", about["share_missing"]
+    facts, dead = table.facts, table.dead
+    labels = ", ".join(f"{label}: {count}" for label, count in facts["labels"].items())
+    n_channels, missing = f"{len(facts['channels']) - len(dead)}", facts["share_missing"]
+    usable = table.missing.drop(columns=dead, errors="ignore")
     if dead:
         n_channels += f" ({listing(dead)} dead)"
-        missing = table.missing.drop(columns=dead, errors="ignore").to_numpy().mean()
-    return [
-        ("participants", f"{about['n_subjects']}"),
-        ("samples", f"{about['n_samples']} ({labels})"),
+        missing = usable.to_numpy().mean()
+    lines = [
+        ("participants", f"{facts['n_subjects']}"),
+        ("samples", f"{facts['n_samples']} ({labels})"),
         ("channels", n_channels),
-        ("features per channel", f"{len(about['features'])}"),
+        ("features per channel", f"{len(facts['features'])}"),
         ("missing as recorded", percent(missing, 1)),
     ]
+    if usable.to_numpy().any():
+        shares, most = usable.mean(axis=1), usable.mean()
+        lines += [
+            ("missing most often", f"{most.idxmax()} ({percent(most.max())})"),
+            ("complete recordings", f"{(shares == 0).sum()} of {len(shares)}"),
+            ("more than half missing", f"{(shares > 0.5).sum()} of {len(shares)}"),
+        ]
+    return lines
 
 
 def _findings(table: TableResults) -> dict[str, Any]:
     """Summarise leading channels and features, accuracy and stability of a table."""
     leading, score = table.ranking.head(10), _accuracy(table)
-    weights = channels.channel_weights(table)
+    weights = table.channel_weights
     even = channels.nearly_even(weights)
     halves = channels.summarise_resampling(table)
     top = [
@@ -300,13 +418,13 @@ def _describe_accuracy(score: Mapping[str, Any] | None) -> str:
     chance = score["chance"]
     if chance is None:
         return f"{reached}; the chance level was not recorded."
-    how = "above chance"
+    relation = "above chance"
     if not score["above_chance"]:
-        how = "not above chance"
+        relation = "not above chance"
     elif score["ci_includes_chance"]:
-        how = "above the chance band, but the 95 % CI includes the chance level"
+        relation = "above the chance band, but the 95 % CI includes the chance level"
     band = f"{percent(chance['low'])} to {percent(chance['high'])}"
-    return f"{reached}, {how} (chance level {percent(chance['chance'])}, 95 % band {band})."
+    return f"{reached}, {relation} (chance level {percent(chance['chance'])}, 95 % band {band})."
 
 
 def _warnings(
@@ -368,8 +486,8 @@ def _protocol(results: Results) -> list[tuple[str, str]]:
     used = {n: methods[n]["classifier"] for n in ran if "classifier" in methods.get(n, {})}
     if used:  # the one of most methods, then those that had another one
         common = Counter(used.values()).most_common(1)[0][0]
-        others = [f"{data.label_of(n, methods)}: {c}" for n, c in used.items() if c != common]
-        lines.append(("Classifier", "; ".join([common, *others])))
+        different = [f"{data.label_of(n, methods)}: {c}" for n, c in used.items() if c != common]
+        lines.append(("Classifier", "; ".join([common, *different])))
     lines.append(("Score shown", metric_name(data.shown_metric(results))))
     ci = "95 %, over folds and repeats, corrected for overlapping training sets"
     lines.append(("Confidence intervals (CI)", ci))

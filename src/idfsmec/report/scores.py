@@ -1,29 +1,25 @@
-"""Draw and describe scores: curves by missing rate and more, differences of methods, sites."""
+"""Figures of scores: curves by missing rate and more, differences of methods, sites."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
-from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from idfsmec.errors import listing
-from idfsmec.evaluation import ElectrodeCurve, Results, electrode_curve, participant_curve
+from idfsmec.evaluation import Results, electrode_curve, participant_curve
 from idfsmec.evaluation.results import site_scores
-from idfsmec.metrics import CONFOUNDED, site_confounding
+from idfsmec.metrics import CONFOUNDED, Floats, site_confounding
 from idfsmec.report import data, style
-from idfsmec.report.channels import plot_channel_weights
-from idfsmec.report.data import TableResults
-from idfsmec.report.style import MethodLook, PageFigure
+from idfsmec.report.data import TableResults, View
+from idfsmec.report.style import MethodLook
 from idfsmec.report.text import (
     SIGNIFICANT,
-    capitalise,
     describe_protocol,
     metric_name,
     percent,
@@ -41,11 +37,13 @@ _RATE = "share of channels removed, in addition to those the table lacks"
 #: So many comparison methods are drawn with CI: more would hide each other.
 _BEST = 2
 #: How lines of the main method, of others and of quiet ones are drawn.
-_MAIN = {"linewidth": 2.4, "markersize": 6, "alpha": 1.0, "zorder": 5}
-_OTHER = {"linewidth": 1.2, "markersize": 4, "alpha": 1.0, "zorder": 3}
-_QUIET = {"linewidth": 0.8, "markersize": 2.5, "alpha": 0.4, "zorder": 2.5}
+_MAIN: dict[str, Any] = {"linewidth": 2.4, "markersize": 6, "alpha": 1.0, "zorder": 5}
+_OTHER: dict[str, Any] = {"linewidth": 1.2, "markersize": 4, "alpha": 1.0, "zorder": 3}
+_QUIET: dict[str, Any] = {"linewidth": 0.8, "markersize": 2.5, "alpha": 0.4, "zorder": 2.5}
 #: Smaller differences than this are no difference.
 _EQUAL = 5e-4
+#: Ends of a difference, and those of the difference with the other sign.
+_ENDS = {"difference": "difference", "difference_low": "high", "difference_high": "low"}
 #: Electrodes are mapped for this number of them, where no smallest number is known.
 _MAPPED = 4
 
@@ -89,7 +87,7 @@ def plot_accuracy_by_rate(
     curves = data.intervals(data.task_scores(scores, metric), ["method", "rate"])
     looks, note = _curve_looks(curves, data.known_methods(methods), note)
     labels = "Accuracy by missing rate", note, _RATE, metric_name(metric)
-    return _draw_curves(curves, "rate", looks, labels, chance=chance, ax=ax)
+    return draw_curves(curves, "rate", looks, labels, chance=chance, ax=ax)
 
 
 def _curve_looks(
@@ -98,8 +96,8 @@ def _curve_looks(
     """Give methods their looks; all but the best of many others are quiet, as the note says."""
     looks = style.method_looks(curves["method"], methods)
     means = curves.groupby("method", sort=False)["mean"].mean()
-    kept = (data.PROPOSED, "sanity")
-    others = means[[name for name in means.index if data.family_of(name, methods) not in kept]]
+    with_ci = (data.PROPOSED, "sanity")
+    others = means[[n for n in means.index if data.family_of(n, methods) not in with_ci]]
     behind = others.sort_values(ascending=False, kind="stable").index[_BEST:]
     if len(behind) > 1:
         looks |= {name: looks[name]._replace(quiet=True) for name in behind}
@@ -110,35 +108,19 @@ def _curve_looks(
     return looks, note
 
 
-def accuracy_by_rate_figures(table: TableResults) -> Iterator[PageFigure]:
-    """Accuracy against the missing rate, per pattern of missing channels."""
-    caption = (
-        "Mean over folds with 95 % CI corrected for overlapping training sets. Grey: 95 % band of "
-        "chance."
-    )
-    for pattern, rows, how in table.by_pattern():
-        draw = partial(plot_accuracy_by_rate, rows, chance=table.chance(), **how)
-        sentences = _describe_by_rate(table, rows)
-        yield PageFigure("accuracy-by-rate", draw, caption, sentences, pattern)
+def accuracy_by_rate_views(table: TableResults) -> Iterator[View]:
+    """Yield accuracy against the missing rate, per pattern of missing channels."""
+    for pattern, rows, options in table.by_pattern():
+        scores = {"scores": rows, "chance": table.chance()}
+        yield View(scores | options, pattern, _test_by_rate(table, rows))
 
 
-def _describe_by_rate(table: TableResults, rows: pd.DataFrame) -> list[str]:
-    """Compare with chance and the sanity checks, and state what missing channels cost."""
+def _test_by_rate(table: TableResults, rows: pd.DataFrame) -> str:
+    """Compare with the sanity checks over all rates, and state what missing channels cost."""
     main, tasks = table.main, data.task_scores(rows, table.metric)
     scores = tasks[tasks["method"] == main]
     if scores.empty:
-        return []
-    sentences = []
-    if (chance := table.chance()) is not None:
-        means = scores.groupby("rate")["value"].mean()
-        above, within = (
-            listing([percent(rate) for rate in means.index[where]], 10)
-            for where in (means > chance["high"], means <= chance["high"])
-        )
-        where = f"{above} missing, and within it at {within}"
-        if not above or not within:
-            where = f"{'every' if above else 'no'} missing rate"
-        sentences.append(f"{main} is above the chance band at {where}.")
+        return ""
     families = tasks["method"].map(lambda name: data.family_of(name, table.methods))
     paired = data.differences(tasks[(tasks["method"] == main) | (families == "sanity")], main)
     sign = np.sign(paired["difference"]) * paired["significant"]
@@ -151,24 +133,23 @@ def _describe_by_rate(table: TableResults, rows: pd.DataFrame) -> list[str]:
         for side, word in words.items()
         if (sign == side).any()
     ]
-    if groups:
-        sentences.append(f"Over all rates it is {'; '.join(groups)} {_TEST}.")
-    return [*sentences, *_describe_loss(scores)]
+    tested = f"Over all rates {main} is {'; '.join(groups)} {_TEST}. " if groups else ""
+    return tested + _test_loss(scores, main)
 
 
-def _describe_loss(scores: pd.DataFrame) -> list[str]:
+def _test_loss(scores: pd.DataFrame, main: str | None) -> str:
     """State the points lost from the lowest to the highest missing rate."""
     low_rate, high_rate = scores["rate"].min(), scores["rate"].max()
     ends = scores[scores["rate"].isin([low_rate, high_rate])]
     paired = data.differences(ends, low_rate, "rate")
     if paired.empty:
-        return []
+        return ""
     lost, low, high = 100 * paired[["difference", "low", "high"]].iloc[0].astype(float)
     text = f"{'loses' if lost >= 0 else 'gains'} {abs(lost):.1f} points"
     if np.isfinite(low):
         low, high = (low, high) if lost >= 0 else (-high, -low)
         text += f" (95 % CI {low:.1f} to {high:.1f})".replace("-", "−")
-    return [f"From {percent(low_rate)} to {percent(high_rate)} missing it {text}."]
+    return f"From {percent(low_rate)} to {percent(high_rate)} missing {main} {text}."
 
 
 def compare_methods(table: TableResults) -> Iterator[dict[str, Any]]:
@@ -276,13 +257,12 @@ def plot_paired_differences(
     for row in table.to_dict("records"):
         i = rates.index(row["rate"])
         y = others.index(row["method"]) + (0.72 * (i / last - 0.5) if last else 0)
-        estimate, color = (
-            [row[c] for c in ("difference", "low", "high")],
-            looks[row["method"]].color,
-        )
-        how: Any = {"alpha": 1 - 0.6 * (last - i) / max(last, 1), "markersize": 4.2}
-        how["gid"] = f"difference-{row['method']}-{row['rate']:g}"
-        style.draw_estimate(ax, y, estimate, color, row["significant"], **how)
+        estimate = [row[c] for c in ("difference", "low", "high")]
+        style.draw_estimate(
+            ax, y, estimate, looks[row["method"]].color, row["significant"], markersize=4.2,
+            alpha=1 - 0.6 * (last - i) / max(last, 1),
+            gid=f"difference-{row['method']}-{row['rate']:g}",
+        )  # fmt: skip
     ax.axvline(0, color=style.INK, linewidth=1)
     for line in range(1, len(others)):
         ax.axhline(line - 0.5, color=style.MUTED, linewidth=0.4, alpha=0.4)
@@ -298,7 +278,7 @@ def plot_paired_differences(
     ax.set_xlabel(f"difference in {metric_name(metric)}, points")
     order = ", ".join(percent(rate) for rate in rates)
     note += f"\nwithin a row from top (pale) to bottom: {order} missing\nfilled dot: "
-    note += SIGNIFICANT
+    note += SIGNIFICANT if table["significant"].any() else f"{SIGNIFICANT} (none)"
     if (np.abs(bars) > reach).any():
         note += "; wide CI are cut at the frame"
     style.style_axes(ax, f"{looks[main].label} minus each method", note, grid="x")
@@ -306,46 +286,20 @@ def plot_paired_differences(
     return ax
 
 
-def difference_figures(table: TableResults) -> Iterator[PageFigure]:
-    """Differences of the proposed method to all others, per pattern of missing channels."""
-    names, main = set(table.rows()["method"]), table.main
-    if main is None or main not in names or len(names) < 2:
-        return
-    caption = "Differences paired by fold, with 95 % CI corrected for overlapping training sets."
-    for pattern, rows, how in table.by_pattern():
-        draw = partial(plot_paired_differences, rows, reference=main, **how)
-        sentences = _describe_differences(table, rows, main)
-        yield PageFigure("differences", draw, caption, sentences, pattern)
+def difference_views(table: TableResults) -> Iterator[View]:
+    """Yield differences of the proposed method to all others, per pattern of missing channels."""
+    methods = set(table.rows()["method"])
+    if table.main in methods and len(methods) > 1:
+        for pattern, rows, options in table.by_pattern():
+            yield View({"scores": rows, "reference": table.main, **options}, pattern)
 
 
-def _describe_differences(table: TableResults, rows: pd.DataFrame, main: str) -> list[str]:
-    """State which differences are significant after Holm's correction."""
-    paired = _paired_differences(rows, main, table.metric).dropna(subset=["p_value"])
-    if paired.empty:
-        return ["One fold gives no CI: no difference is significant."]
-    significant, sentences = paired[paired["significant"]], []
-    if significant.empty:
-        sentences.append(f"Of {len(paired)} differences at single rates none is {SIGNIFICANT}.")
-    for better, word in ((True, "higher than"), (False, "lower than")):
-        these = significant[(significant["difference"] > 0) == better]
-        each = [
-            f"{table.label(name)} at {listing(map(percent, sorted(rates)), 10)}"
-            for name, rates in these.groupby("method", sort=False)["rate"]
-        ]
-        if each:
-            sentences.append(
-                f"{capitalise(SIGNIFICANT)}: {main} is {word} {'; '.join(each)} missing."
-            )
-    return sentences
-
-
-def accuracy_by_k_figures(table: TableResults) -> Iterator[PageFigure]:
-    """Accuracy against the number of selected features, per pattern of missing channels."""
+def accuracy_by_k_views(table: TableResults) -> Iterator[View]:
+    """Yield accuracy against the number of selected features, per pattern of missing channels."""
     if table.rows()["k"].nunique() < 2:
         return
-    caption = "Mean over folds and missing rates for each number of selected features."
-    for pattern, rows, how in table.by_pattern():
-        tasks = data.task_scores(_curve_rows(rows), table.metric, by=["k"])
+    for pattern, rows, options in table.by_pattern():
+        tasks = data.task_scores(_curve_rows(rows), table.metric, by=["k"]).astype({"k": int})
         curves = data.intervals(tasks, ["method", "k"])
         # Methods that have no k (all features, boosting) run level across the others' range.
         counts = curves.groupby("method")["k"].nunique()
@@ -353,12 +307,13 @@ def accuracy_by_k_figures(table: TableResults) -> Iterator[PageFigure]:
         ks = pd.DataFrame({"k": sorted(curves.loc[~level, "k"].unique())})
         spread = curves[level].drop(columns="k").merge(ks, how="cross")
         curves = pd.concat([curves[~level], spread], ignore_index=True)
-        looks, note = _curve_looks(curves, table.methods, how["note"])
+        looks, note = _curve_looks(curves, table.methods, options["note"])
         title = "Accuracy by number of selected features"
         labels = title, note, "selected features", metric_name(table.metric)
-        draw = partial(_draw_curves, curves, "k", looks, labels, chance=table.chance())
-        sentences = _describe_by_k(table, tasks)
-        yield PageFigure("accuracy-by-k", draw, caption, sentences, pattern)
+        tested = _test_best(tasks[tasks["method"] == table.main], "k")
+        if tested:
+            tested = f"Best number of features for {table.main}: {tested}"
+        yield View(_curves(table, curves, "k", looks, labels), pattern, tested)
 
 
 def _curve_rows(scores: pd.DataFrame) -> pd.DataFrame:
@@ -370,69 +325,38 @@ def _curve_rows(scores: pd.DataFrame) -> pd.DataFrame:
     return scores[~several | joined["setting"].isna() | (joined["params"] == joined["setting"])]
 
 
-def _describe_by_k(table: TableResults, tasks: pd.DataFrame) -> list[str]:
-    """State how many features are needed."""
-    scores = tasks[tasks["method"] == table.main]
-    if scores["k"].nunique() < 2:
-        return []
-    means, best, worse = _find_best(scores, "k")
-    text = f"lower with {listing(sorted(map(int, worse['k'])), 12)} ({SIGNIFICANT})"
-    if worse.empty:
-        span = 100 * (means.max() - means.min())
-        text = f"no difference to other numbers is {SIGNIFICANT}; all lie within {span:.1f} points"
-    first = f"The mean of {table.main} is highest with {int(best)} features"
-    return [f"{first} ({percent(means[best], 1)}); {text}."]
-
-
-def _find_best(tasks: pd.DataFrame, column: str) -> tuple[pd.Series, Any, pd.DataFrame]:
-    """Return the means by a column, the value with the highest, and those below it after Holm."""
+def _test_best(tasks: pd.DataFrame, column: str) -> str:
+    """Name the value of a column with the highest mean, and those below it after Holm."""
     means = tasks.groupby(column)["value"].mean()
+    if means.size < 2:
+        return ""
     paired = data.differences(tasks, means.idxmax(), column)
-    return means, means.idxmax(), paired[paired["significant"] & (paired["difference"] > 0)]
+    worse = paired[paired["significant"] & (paired["difference"] > 0)].sort_values(column)
+    lower = [
+        f"{value} ({points(-difference)} points)"
+        for value, difference in zip(worse[column], worse["difference"], strict=True)
+    ]
+    tested = f"no difference to the others is {SIGNIFICANT}"
+    if lower:
+        tested = f"lower ({SIGNIFICANT}): {listing(lower, 12)}"
+    return f"{means.idxmax()}; {tested}."
 
 
-def imputation_figures(table: TableResults) -> Iterator[PageFigure]:
-    """Accuracy against the missing rate by imputer, per method."""
+def imputation_views(table: TableResults) -> Iterator[View]:
+    """Yield accuracy against the missing rate by imputer, per method."""
     rows = table.rows("imputation")
     if rows.empty:
         return
-    tasks = data.task_scores(rows, table.metric, by=["imputer"], chosen=True)
-    caption = (
-        "Mean over folds with 95 % CI, one line for each imputer applied before the classifier. "
-        "A good imputer loses little where much is missing."
-    )
+    all_tasks = data.task_scores(rows, table.metric, by=["imputer"], chosen=True)
     for name in data.sort_methods(rows["method"], table.methods):
-        by_imputer = tasks[tasks["method"] == name]
-        curves = data.intervals(by_imputer, ["imputer", "rate"])
+        tasks = all_tasks[all_tasks["method"] == name]
+        curves = data.intervals(tasks, ["imputer", "rate"])
         title, note = f"{table.label(name)}: accuracy by imputer", table.note("imputation")
-        how: Any = {"labels": (title, note, _RATE, metric_name(table.metric)), "line": "imputer"}
-        looks = style.plain_looks(curves["imputer"])
-        draw = partial(_draw_curves, curves, "rate", looks, chance=table.chance(), **how)
-        sentences = _describe_imputers(by_imputer)
-        yield PageFigure("imputation", draw, caption, sentences, name)
-
-
-def _describe_imputers(tasks: pd.DataFrame) -> list[str]:
-    """Name the best imputer where most is missing and those below it; state the points lost."""
-    low, high = tasks["rate"].min(), tasks["rate"].max()
-    here = tasks[tasks["rate"] == high]
-    means, best, worse = _find_best(here, "imputer")
-    each = [
-        f"{row['imputer']} ({points(-row['difference'])} points)"
-        for row in worse.to_dict("records")
-    ]
-    others = f"no difference to the others is {SIGNIFICANT}"
-    if each:
-        others = f"lower ({SIGNIFICANT}): {listing(each, 8)}"
-    score = percent(means[best], 1)
-    sentences = [f"At {percent(high)} missing {best} is highest ({score}); {others}."]
-    by_rate = tasks.pivot_table(index="imputer", columns="rate", values="value")
-    losses = (100 * (by_rate[low] - by_rate[high])).dropna().sort_values(kind="stable")
-    if low < high and len(losses):
-        each = [f"{imputer} {lost:.1f}".replace("-", "−") for imputer, lost in losses.items()]
-        span = f"{percent(low)} to {percent(high)} missing"
-        sentences.append(f"Points lost from {span}: {listing(each, 12)}.")
-    return sentences
+        labels, looks = (title, note, _RATE, metric_name(table.metric)), curves["imputer"]
+        drawn = _curves(table, curves, "rate", style.plain_looks(looks), labels, line="imputer")
+        most = tasks["rate"].max()
+        tested = _test_best(tasks[tasks["rate"] == most], "imputer")
+        yield View(drawn, name, tested and f"Highest at {percent(most)} missing: {tested}")
 
 
 @style.literal_text
@@ -516,140 +440,107 @@ def _draw_auc(
     looks = {first: MethodLook(main, style.EMPHASIS, "o", main=True)}
     if second in set(lines["choice"]):
         looks[second] = MethodLook(other, style.SANITY, "s", style.DASHES)
-    how: Any = {"line": "choice", "log": "x", "written": "{:.2f}".format}
-    chance = {"chance": 0.5, "low": 0.5, "high": 0.5}
-    return _draw_curves(lines, x, looks, labels, chance=chance, ax=ax, **how)
+    chance = dict.fromkeys(("chance", "low", "high"), 0.5)
+    return draw_curves(
+        lines, x, looks, labels, line="choice", chance=chance, log="x", written="{:.2f}".format,
+        ax=ax,
+    )  # fmt: skip
 
 
-def study_size_figures(table: TableResults) -> Iterator[PageFigure]:
-    """AUC against the numbers of electrodes and of participants; which electrodes are chosen."""
-    captions = {
-        "electrodes": "Electrodes are chosen in each training fold by channel weights; all their "
-        "features are used. Diamonds: headsets whose electrodes the table has. Dotted: chance.",
-        "participants": "Subsets of the training participants, drawn in each fold; held-out "
-        "participants are the same for all numbers. Dotted: chance.",
-    }
-    for section, summarise, plot in (
-        ("electrodes", electrode_curve, plot_electrode_curve),
-        ("participants", participant_curve, plot_participant_curve),
-    ):
-        if table.all_rows(section).empty:
-            continue
-        summary: Any = summarise(table.results, table.name)
-        draw = partial(plot, table.results, table=table.name)
-        about = captions[section], [summary.sentence]
-        yield PageFigure(section, draw, *about, numbers=plain_records(summary.curve))
-        if section == "electrodes":
-            yield _chosen_electrodes(table, summary)
+def study_size_views(table: TableResults, experiment: str) -> Iterator[View]:
+    """Yield AUC against the number of electrodes or of participants."""
+    if not table.all_rows(experiment).empty:
+        summarise = electrode_curve if experiment == "electrodes" else participant_curve
+        summary = summarise(table.results, table.name)
+        numbers = plain_records(summary.curve)
+        arguments = {"results": table.results, "table": table.name}
+        yield View(arguments, tested=summary.sentence, numbers=numbers)
 
 
-def _chosen_electrodes(table: TableResults, summary: ElectrodeCurve) -> PageFigure:
-    """Return the figure of how often each electrode is among the first ones."""
+def chosen_electrode_views(table: TableResults) -> Iterator[View]:
+    """Yield how often each electrode is among the first ones."""
+    if table.all_rows("electrodes").empty:
+        return
+    summary = electrode_curve(table.results, table.name)
     wanted = summary.smallest or _MAPPED
     number = min(summary.chosen.columns.astype(int), key=lambda count: abs(count - wanted))
     shares = summary.chosen[number].sort_values(ascending=False, kind="stable")
-    how: Any = {"title": f"Chosen among the first {number}", "label": "share of folds"}
-    how |= {"note": table.note("electrodes"), "montage": table.montage}
-    draw = partial(plot_channel_weights, shares, **how)
-    each = [f"{name} ({percent(share)})" for name, share in shares[shares > 0].items()]
-    sentence = f"Among the first {number} electrodes: {listing(each, 8)} of folds."
-    if np.isclose(shares.iloc[:number], 1.0).all():
-        sentence = f"All folds chose {listing(shares.index[:number], 20)}."
-    caption = "Share of training folds that chose an electrode."
-    return PageFigure("electrodes-chosen", draw, caption, [sentence])
+    title = f"Chosen among the first {number}"
+    labels = {"title": title, "label": "share of folds", "note": table.note("electrodes")}
+    yield View({"weights": shares, "montage": table.montage, **labels})
 
 
-def ablation_figures(table: TableResults) -> Iterator[PageFigure]:
-    """Accuracy by missing rate with a part of the method taken out."""
+def ablation_views(table: TableResults) -> Iterator[View]:
+    """Yield accuracy by missing rate with a part of the method taken out."""
     tasks = data.task_scores(table.rows("ablation"), table.metric)
     if tasks.empty:
         return
     variants = data.intervals(tasks, ["method"])
-    whole = data.main_method(variants["method"], table.methods)
-    gains = pd.DataFrame(columns=["method", "difference", "low", "high", "significant"])
+    whole, method = data.main_method(variants["method"], table.methods), variants["method"]
+    variants["published"] = method.map(table.published("ablation")).astype(float)
+    variants["whole"] = method == whole
+    gains = pd.DataFrame(columns=["difference", "low", "high", "significant"])
     if whole is not None:
-        gains = data.differences(tasks, whole)[list(gains)]
+        gains = data.differences(tasks, whole).set_index("method")
+    variants["significant"] = method.map(gains["significant"]).eq(True)
     # The variant minus the whole method, so both ends change places.
-    gains[["difference", "low", "high"]] = -gains[["difference", "high", "low"]].to_numpy()
-    ends = {"low": "difference_low", "high": "difference_high"}
-    variants = variants.merge(gains.rename(columns=ends), on="method", how="left")
-    variants["significant"] = variants["significant"].eq(True)
-    variants["published"] = variants["method"].map(table.published("ablation")).astype(float)
-    variants["whole"] = variants["method"] == whole
+    for name, column in _ENDS.items():
+        variants[name] = -method.map(gains[column]).astype(float)
+    variants["method"] = method.map(table.label)
     variants = variants.sort_values("whole", ascending=False, kind="stable")
-    paired = variants[~variants["whole"] & variants["difference_low"].notna()]
-    each = [
-        f"{table.label(row['method'])} ({points(row['difference'])} points)"
-        for row in paired[paired["significant"]].to_dict("records")
+    numbers = plain_records(variants)
+    differing = [
+        f"{row['method']} ({points(row['difference'])} points)"
+        for row in numbers
+        if row["significant"]
     ]
-    text = f"No difference from the whole method is {SIGNIFICANT}."
-    if each:
-        text = f"Differences from the whole method that are {SIGNIFICANT}: {listing(each, 10)}."
-    caption = "The whole method, and without one part each. Mean over folds with 95 % CI."
+    tested = f"No difference from the whole method is {SIGNIFICANT}."
+    if differing:
+        tested = f"Differences from the whole method that are {SIGNIFICANT}: "
+        tested += f"{listing(differing, 10)}."
+    if variants["difference_low"].isna().all():
+        tested = ""
     curves = data.intervals(tasks, ["method", "rate"])
     looks = style.method_looks(curves["method"], table.methods)
-    sentences = [] if paired.empty else [text]
     axes = "share of channels removed", metric_name(table.metric)
     labels = "Ablation", table.note("ablation"), *axes
-    draw = partial(_draw_curves, curves, "rate", looks, labels, chance=table.chance())
-    numbers = plain_records(variants.assign(method=variants["method"].map(table.label)))
-    yield PageFigure("ablation", draw, caption, sentences, numbers=numbers)
+    drawn = _curves(table, curves, "rate", looks, labels)
+    yield View(drawn, tested=tested, numbers=numbers)
 
 
-def sensitivity_figures(table: TableResults) -> Iterator[PageFigure]:
-    """Accuracy over the grid of the two parameters, averaged over folds, rates and k."""
+def sensitivity_views(table: TableResults) -> Iterator[View]:
+    """Yield accuracy over the grid of the two parameters, averaged over folds, rates and k."""
     tasks = data.task_scores(table.rows("sensitivity"), table.metric, by=["lam", "gamma"])
     if tasks.empty:
         return
-    surface = tasks.pivot_table(index="gamma", columns="lam", values="value")
-    along_lam, along_gamma = np.ptp(surface.mean(axis=0)), np.ptp(surface.mean(axis=1))
-    sentences = [
-        f"All settings lie within {100 * np.ptp(surface.to_numpy()):.1f} points.",
-        f"On average λ changes the score by {100 * along_lam:.1f} points and γ by "
-        f"{100 * along_gamma:.1f}.",
-    ]
-    caption = (
-        "Mean over folds, missing rates and numbers of features, with 95 % CI. Scores are those "
-        "of test folds: the best setting among them is optimistic."
-    )
     curves = data.intervals(tasks.sort_values("gamma"), ["lam", "gamma"])
     curves["setting"] = curves["gamma"].map("γ = {:g}".format)
     axes = "λ: redundancy weight", metric_name(table.metric)
     labels = "Accuracy over λ and γ", table.note("sensitivity"), *axes
     looks, log = style.plain_looks(curves["setting"]), "x" if curves["lam"].min() > 0 else ""
-    how: Any = {"line": "setting", "chance": table.chance(), "log": log}
-    draw = partial(_draw_curves, curves, "lam", looks, labels, **how)
-    yield PageFigure("sensitivity", draw, caption, sentences)
+    yield View(_curves(table, curves, "lam", looks, labels, line="setting", log=log))
 
 
-def convergence_figures(table: TableResults) -> Iterator[PageFigure]:
-    """The objective after each iteration on the whole table."""
+def convergence_views(table: TableResults) -> Iterator[View]:
+    """Yield the objective after each iteration on the whole table."""
     values = np.asarray(table.results.convergence.get(table.name) or [], dtype=float)
-    if not values.size:
-        return
-    drop, sentences = values[0] - values[-1], []
-    if drop > 0:
-        near = int(np.argmax(values[0] - values >= 0.99 * drop))
-        sentences = [
-            f"99 % of the decrease is reached after {near} of {values.size - 1} iterations."
-        ]
-    caption = "The objective never increases; the dotted line is its last value."
-    draw = partial(_draw_convergence, table, values)
-    yield PageFigure("convergence", draw, caption, sentences)
+    if values.size:
+        yield View({"values": values, "note": table.whole_table_note()})
 
 
-def _draw_convergence(table: TableResults, values: NDArray[np.float64]) -> Axes:
+def draw_convergence(values: Floats, note: str) -> Axes:
+    """Draw an objective by iteration; the dotted line is its last value."""
     ax = style.make_axes(None, 6.0, 3.2)
     shown = values / values[0]  # weights to the power of gamma make the objective tiny
     ax.plot(shown, ".-", color=style.EMPHASIS, linewidth=2)
     ax.axhline(shown[-1], color=style.MUTED, linewidth=0.8, linestyle=":")
     ax.set(xlabel="iteration", ylabel="objective, share of the first value")
     drop = f"from {values[0]:.4g} to {values[-1]:.4g} in {values.size - 1} iterations"
-    return style.style_axes(ax, "Convergence", f"{table.whole_table_note()}\n{drop}")
+    return style.style_axes(ax, "Convergence", f"{note}\n{drop}")
 
 
-def cost_figures(table: TableResults) -> Iterator[PageFigure]:
-    """The time of one selection on the table and on parts of its channels, the fastest first."""
+def cost_views(table: TableResults) -> Iterator[View]:
+    """Yield the time of one selection on the table and on parts of its channels."""
     rows = table.all_rows("cost").dropna(subset=["seconds"])
     if rows.empty:
         return
@@ -658,31 +549,18 @@ def cost_figures(table: TableResults) -> Iterator[PageFigure]:
     costs = grouped.agg(mean="median", low="min", high="max").reset_index()
     # The paper timed all channels of its data set.
     published = costs["method"].map(table.published("cost")).astype(float)
-    costs["published"] = published.where(costs["n_channels"] == len(table.about["channels"]))
-    order = costs.groupby("method")["mean"].transform("last")  # with the most channels
+    costs["published"] = published.where(costs["n_channels"] == len(table.facts["channels"]))
+    # The fastest first, with the most channels.
+    order = costs.groupby("method")["mean"].transform("last")
     costs = costs.assign(order=order).sort_values(["order", "n_channels"]).drop(columns="order")
-    n_channels, sentences = costs["n_channels"].max(), []
-    medians = costs[costs["n_channels"] == n_channels].set_index("method")["mean"]
-    if table.main in medians and len(medians) > 1:
-        fastest, slowest = (
-            f"{table.label(name)} ({seconds(medians[name])})"
-            for name in (medians.idxmin(), medians.idxmax())
-        )
-        median = medians[table.main]
-        sentences = [
-            f"With {int(n_channels)} channels {table.main} takes {seconds(median)}, rank "
-            f"{int((medians < median).sum()) + 1} of {len(medians)}.",
-            f"The fastest is {fastest}, the slowest {slowest}.",
-        ]
-    caption = "Selection alone, one thread, logarithmic scale. Median, minimum and maximum."
-    main, labels = costs["method"] == table.main, costs["method"].map(table.label)
-    numbers = plain_records(costs.assign(main=main, method=labels))
-    about = "Seconds per selection", table.note("cost"), "channels", "one selection"
+    main, names = costs["method"] == table.main, costs["method"].map(table.label)
+    numbers = plain_records(costs.assign(main=main, method=names))
+    labels = "Seconds per selection", table.note("cost"), "channels", "one selection"
     # A selection below the resolution of the clock still has a position on the axis.
     curves = costs.assign(**costs[["mean", "low", "high"]].clip(lower=1e-6))
+    drawn = {"curves": curves, "x": "n_channels", "labels": labels, "log": "y"}
     looks = style.method_looks(costs["method"], table.methods)
-    draw = partial(_draw_curves, curves, "n_channels", looks, about, log="y", written=seconds)
-    yield PageFigure("cost", draw, caption, sentences, numbers=numbers)
+    yield View({**drawn, "looks": looks, "written": seconds}, numbers=numbers)
 
 
 def summarise_sites(table: TableResults) -> dict[str, Any] | None:
@@ -695,15 +573,13 @@ def summarise_sites(table: TableResults) -> dict[str, Any] | None:
     method = str(table.main if table.main in measured else measured[0])
     rows = data.lowest_rate(rows[rows["method"] == method])
     rows = rows[rows["imputer"] == rows["imputer"].iloc[0]]
-    values, n_sites = rows["subject_accuracy"], len(rows)
+    n_sites = len(rows)
     above = rows.loc[rows["low"] > rows["chance_high"], "site"].tolist()
     where = f"at {listing(above)} only" if above else f"at none of the {n_sites}"
     if len(above) == n_sites:
         where = f"at each of the {n_sites}"
     sentences = [
         "One site was left out at a time: training included none of its participants.",
-        f"{table.label(method)} classifies {percent(values.min())} to {percent(values.max())} of "
-        "a site's participants correctly.",
         f"The 95 % CI is above the chance band {where}.",
     ]
     if data.experiment_protocol(table.results).get("tuning") == "nested":
@@ -726,8 +602,8 @@ def site_warnings(results: Results) -> list[tuple[str, str]]:
     if data.experiment_protocol(results).get("harmonize") is not True:
         return []
     warnings = []
-    for name, about in results.tables.items():
-        sites = about.get("sites", [])
+    for name, facts in results.tables.items():
+        sites = facts.get("sites", [])
         labels = sorted({label for site in sites for label in site["labels"]})
         counts = [[site["labels"].get(label, 0) for label in labels] for site in sites]
         if sites and (share := site_confounding(counts)) >= CONFOUNDED:
@@ -740,7 +616,20 @@ def site_warnings(results: Results) -> list[tuple[str, str]]:
     return warnings
 
 
-def _draw_curves(
+def _curves(
+    table: TableResults,
+    curves: pd.DataFrame,
+    x: str,
+    looks: Mapping[str, MethodLook],
+    labels: _Labels,
+    **options: str,
+) -> dict[str, Any]:
+    """Return the arguments of curves of the score that is shown, with its band of chance."""
+    drawn = {"curves": curves, "x": x, "looks": looks, "labels": labels}
+    return {**drawn, "chance": table.chance(), **options}
+
+
+def draw_curves(
     curves: pd.DataFrame,
     x: str,
     looks: Mapping[str, MethodLook],
@@ -781,13 +670,15 @@ def _draw_curves(
         curve = curves[curves[line] == name].sort_values(x)
         at = back(forth(curve[x].to_numpy(dtype=float)) + shift)
         mean, low, high = curve[["mean", "low", "high"]].to_numpy(dtype=float).T
+        color, strength = look.color, _MAIN if look.main else _QUIET if look.quiet else _OTHER
         if look.main and at.size > 1:
-            ax.fill_between(at, low, high, color=look.color, alpha=0.14, linewidth=0, zorder=1.5)
+            ax.fill_between(at, low, high, color=color, alpha=0.14, linewidth=0, zorder=1.5)
         elif not look.quiet:
-            ax.vlines(at, low, high, color=look.color, alpha=0.35, linewidth=1, zorder=2)
-        how: Any = _MAIN if look.main else _QUIET if look.quiet else _OTHER
-        how = how | {"color": look.color, "linestyle": look.linestyle, "marker": look.marker}
-        ax.plot(at, mean, markeredgewidth=0, gid=f"line-{name}", **how)
+            ax.vlines(at, low, high, color=color, alpha=0.35, linewidth=1, zorder=2)
+        ax.plot(
+            at, mean, color=color, linestyle=look.linestyle, marker=look.marker,
+            markeredgewidth=0, gid=f"line-{name}", **strength,
+        )  # fmt: skip
         ends[name] = (float(at[-1]), float(np.clip(mean[-1], *ax.get_ylim())))
     shown = ticks[:: -(-ticks.size // _MOST_TICKS)]
     ax.xaxis.set_major_locator(FixedLocator(shown.tolist()))

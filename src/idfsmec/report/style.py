@@ -5,12 +5,10 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ContextDecorator
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from textwrap import wrap
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import jinja2
 import matplotlib as mpl
@@ -86,11 +84,14 @@ STYLE: dict[str, Any] = {
     "lines.markersize": 4.5,
 }
 
-#: Names of labels and channels are text, also where they hold a dollar sign.
-literal_text: ContextDecorator = cast(ContextDecorator, mpl.rc_context({"text.parse_math": False}))
-
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 # Characters of a note that fit on an inch of a figure, beside the labels of its rows.
 _NOTE_CHARACTERS = 13
+
+
+def literal_text(draw: _Function) -> _Function:
+    """Draw names of labels and channels as text, also where they hold a dollar sign."""
+    return mpl.rc_context({"text.parse_math": False})(draw)
 
 
 def use_style() -> None:
@@ -238,18 +239,6 @@ def add_colorbar(ax: Axes, image: Any, label: str) -> None:
     bar.ax.tick_params(colors=MUTED, labelsize=8, length=2, color=BAND)
     bar.set_label(label, color=MUTED, size=8.5)
     bar.ax.set_facecolor(FAINT)
-
-
-@dataclass(frozen=True)
-class PageFigure:
-    """A figure of the page: how to draw it, what it shows, how to read it, its numbers."""
-
-    section: str
-    plot: Callable[[], Axes]
-    caption: str = ""
-    sentences: Sequence[str] = ()
-    variant: str = ""  # pattern of missing channels or method, where there is a figure for each
-    numbers: list[dict[str, Any]] | None = None
 
 
 def save_figure(ax: Axes, label: str, path: Path | None, salt: str) -> str:
