@@ -148,7 +148,8 @@ def sites(tmp_path_factory):
     for table in tables:
         words = ["-o", folder / table.stem / "site.summary", "--site", table.stem]
         (folder / table.stem).mkdir()
-        done = run("summarise", table, *words, "--study-key", folder / "study.key")
+        words += ["--study-key", folder / "study.key", "--ledger", folder / f"{table.stem}.sqlite"]
+        done = run("summarise", table, *words)
         assert done.exit_code == 0, done.text
     return tables, [folder / table.stem / "site.summary" for table in tables]
 
@@ -181,37 +182,63 @@ def test_a_table_of_ones_own_counts_beside_summaries_of_others(sites, tmp_path):
     assert "it would count twice" in twice.text
 
 
-def test_a_summary_is_described_and_its_ledger_stays_beside_it(sites, tmp_path):
+def test_a_summary_is_described_and_its_participants_are_in_the_ledger(sites, tmp_path):
     tables, summaries = sites
     described = run("summarise", summaries[0])
     assert described.exit_code == 0
     assert "site0" in described.text
     assert "Nothing else is in the file" in described.stdout
     assert max(map(len, described.stdout.splitlines())) <= 80
-    assert (summaries[0].parent / "idfsmec-ledger.json").exists()
-    assert len((summaries[0].parents[1] / "study.key").read_bytes()) == 32
+    folder = summaries[0].parents[1]
+    assert len((folder / "study.key").read_bytes()) == 32
     words = ["summarise", tables[0], "-o", summaries[0], "--force"]
+    words += ["--ledger", folder / "site0.sqlite"]
     other_key = run(*words, "--study-key", tmp_path / "other.key")
     assert other_key.exit_code == 2
-    assert "idfsmec-ledger.json" in other_key.text
+    assert "release 1 has participants of this one" in other_key.text
+    assert not (tmp_path / "other.key").exists()
 
 
-def test_without_a_ledger_the_command_names_what_is_given_up(sites, tmp_path):
-    tables, _ = sites
-    words = ["summarise", tables[0], "-o", tmp_path / "s.summary", "--describe"]
-    done = run(*words, "--without-ledger")
+def test_conditions_are_released_side_by_side_and_ranked_apart(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(240, 4)), columns=[f"{c}__{f}" for c in "ab" for f in "xy"])
+    rows = pd.DataFrame({"condition": np.repeat(["open", "closed"], 120)})
+    y = np.tile(["HC", "MDD"], 120)
+    X.loc[(y == "MDD") & (rows["condition"] == "closed"), "b__y"] += 2
+    names = np.tile([f"s{i}" for i in range(120)], 2)
+    FeatureTable(X, y, names, rows=rows).write(tmp_path / "t.parquet")
+    words = ["-o", tmp_path / "s.summary", "--ledger", tmp_path / "l", "--condition"]
+    done = run("summarise", tmp_path / "t.parquet", *words, "open,closed")
     assert done.exit_code == 0, done.text
-    assert "not compared with earlier ones" in done.stderr
-    assert "Nothing else is in the file" in done.stdout
-    assert not (tmp_path / "idfsmec-ledger.json").exists()
-    assert max(map(len, done.stdout.splitlines()[1:-1])) <= 80
+    ranking = tmp_path / "r.csv"
+    for condition, first in (([], "b (closed)"), (["--condition", "closed"], "b")):
+        done = run("select", tmp_path / "s.summary", "-o", ranking, "--force", *condition)
+        assert done.exit_code == 0, done.text
+        assert pd.read_csv(ranking)["channel"].iloc[0] == first
+    assert run("select", tmp_path / "s.summary", "--condition", "x", "-o", ranking).exit_code == 2
+
+
+def test_electrodes_of_a_site_are_named_in_a_file(tmp_path):
+    rng = np.random.default_rng(0)
+    channels = ("F3", "F4", "X1", "X2", "O1", "O2")
+    X = pd.DataFrame(rng.normal(size=(100, 6)), columns=[f"{c}__x" for c in channels])
+    X = X.mask(rng.random(X.shape) < 0.2)
+    FeatureTable(X, ["HC", "MDD"] * 50, [f"s{i}" for i in range(100)]).write(tmp_path / "t.csv")
+    words = ["summarise", tmp_path / "t.csv", "-o", tmp_path / "s.summary", "--ledger"]
+    refused = run(*words, tmp_path / "l")
+    assert refused.exit_code == 2
+    assert "No electrode has the name X1, X2." in refused.text
+    (tmp_path / "names.txt").write_text("X1\nX2\n")
+    done = run(*words, tmp_path / "l", "--electrodes", tmp_path / "names.txt")
+    assert done.exit_code == 0, done.text
 
 
 def test_what_a_site_may_release_is_chosen(sites, tmp_path):
     tables, _ = sites
     words = ["summarise", tables[2], "-o", tmp_path / "s.summary", "--min-subjects", 5]
+    words += ["--ledger", tmp_path / "l"]
     done = run(*words, "--labels", "HC,MDD,BD")
     assert done.exit_code == 0, done.text
     assert "BD: 0" in done.text
     assert run(*words).exit_code == 2
-    assert "--min-subjects 0: give 5 or more" in run(*words[:-1], 0, "--force").text
+    assert "--min-subjects 0: give 5 or more" in run(*words, "--min-subjects", 0, "--force").text

@@ -36,7 +36,10 @@ def _products():
         cli.train(table, folder / "model.skops", repeats=1)
         key = folder / "study.key"
         for site, source in (("a", table), ("b", other)):
-            cli.summarise(source, folder / f"{site}.summary", site=site, study_key=key)
+            ledger = folder.parent / f"{folder.name}-{site}.sqlite"
+            cli.summarise(
+                source, folder / f"{site}.summary", site=site, study_key=key, ledger=ledger
+            )
         cli.benchmark(
             table,
             folder / "results",

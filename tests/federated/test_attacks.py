@@ -3,9 +3,10 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from idfsmec import FeatureTable, summarise
+from idfsmec import IDFSMEC, FeatureTable, Summary, summarise
 from idfsmec.errors import InputError
 from idfsmec.federated import Ledger
 from tests.federated.cohorts import cohort
@@ -118,73 +119,260 @@ def test_centring_constants_do_not_contain_who_is_suppressed():
     np.testing.assert_allclose(with_extreme.shift, plain.shift, atol=1e-9)
 
 
-# --- two releases -------------------------------------------------------------------------------
+# --- several files ------------------------------------------------------------------------------
+
+CHANNELS = ("F3", "F4", "C3", "C4", "O1", "O2")
+WIDE = {"channels": CHANNELS, "features": [f"f{j}" for j in range(8)], "missing": 0.0}
 
 
-def release(table, folder, key=b"k" * 32):
-    ledger = Ledger(folder / "idfsmec-ledger.json")
-    summary = summarise(table, study_key=key, ledger=ledger)
-    ledger.write()
-    return summary
+class Site:
+    """A site with a ledger: what it releases lies in a folder, which attackers read."""
+
+    def __init__(self, folder, name="site"):
+        self.folder, self.name, self.files = folder, name, []
+
+    def release(self, table, key=b"k" * 32, **options):
+        with Ledger(self.folder / f"{self.name}.sqlite") as ledger:
+            summary = summarise(table, study_key=key, ledger=ledger, **options)
+        path = self.folder / f"{self.name}{len(self.files)}.summary"
+        self.files.append(summary.write(path))
+        return path
+
+    def refuses(self, table, match="release 1 has participants", **options):
+        with pytest.raises(InputError, match=match):
+            self.release(table, **options)
 
 
 def without(table, *names):
     return table.take(~table.subjects.isin(names).to_numpy())
 
 
-def test_the_same_table_can_be_released_again(tmp_path):
-    table = cohort(120)
-    first = release(table, tmp_path)
-    assert release(table, tmp_path).sites[0].digest == first.sites[0].digest
+def some(table, numbers):
+    return table.take(table.subjects.isin([f"s{i:03d}" for i in numbers]).to_numpy())
 
 
-def test_a_subject_who_joins_cannot_be_told_from_two_releases(tmp_path):
-    table = cohort(120, missing=0.0)
-    release(without(table, "s005"), tmp_path)
-    with pytest.raises(InputError, match="differ from those of release 1 by 1 participant, whose"):
-        release(table, tmp_path)
-    assert release(without(table, "s005"), tmp_path)
+def changed(table, change=lambda X: X, label=lambda y: y, name=lambda name: name):
+    X = change(table.X.reset_index(drop=True).copy())
+    return FeatureTable(X, table.y.map(label), table.subjects.map(name), rows=table.rows)
 
 
-def test_a_subject_who_is_cleaned_again_cannot_be_told(tmp_path):
-    table = cohort(120, missing=0.0)
-    release(table, tmp_path)
-    X = table.X.copy()
-    X.loc[(table.subjects == "s010").to_numpy(), "F3__alpha"] += 0.3
-    with pytest.raises(InputError, match="by 1 participant"):
-        release(FeatureTable(X, table.y, table.subjects), tmp_path)
+def unions_of_cells(path):
+    """For every class and union of folds: numbers of participants and sums by column."""
+    (site,) = Summary.read(path).sites
+    codes = [site.channels.index(channel) for channel in site.column_channels]
+    columns = list(site.columns)
+    for k, label in enumerate(site.labels):
+        for size in range(1, site.n_folds + 1):
+            for folds in itertools.combinations(range(site.n_folds), size):
+                n = site.count[codes][:, list(folds), k].sum(axis=1)
+                S = site.scale * site.sum_x[list(folds), k].sum(axis=0) + site.shift * n
+                whole = folds if size < site.n_folds else "all"
+                yield (label, whole), pd.Series(n, columns), pd.Series(S, columns)
 
 
-def test_a_channel_that_one_more_subject_lacks_cannot_be_told(tmp_path):
-    table = cohort(120, missing=0.0)
-    release(table, tmp_path)
-    X = table.X.copy()
-    lacks = (table.subjects == "s010").to_numpy()
-    X.loc[lacks, [column for column in X if column.startswith("O2__")]] = np.nan
-    with pytest.raises(InputError, match="channel O2 differ"):
-        release(FeatureTable(X, table.y, table.subjects), tmp_path)
+def nearest_to_one(files):
+    """The mean over the fewest participants that follows, the same union of two files or one.
+
+    Several that are over equally few are averaged.
+    """
+    unions = [list(unions_of_cells(path)) for path in files]
+    means = [(n.min(), S / n) for union in unions for _, n, S in union]
+    for ours, theirs in itertools.permutations(unions, 2):
+        others = {key: (n, S) for key, n, S in theirs}
+        for key, n, S in ours:
+            if key in others and (rest := (n - others[key][0]).dropna()).min() > 0:
+                means.append((rest.min(), (S - others[key][1]).dropna() / rest))
+    fewest = min(n for n, _ in means)
+    return pd.concat([mean for n, mean in means if n == fewest], axis=1).mean(axis=1)
 
 
-def test_a_second_key_for_the_same_subjects_is_refused(tmp_path):
-    table = cohort(120)
-    release(table, tmp_path)
-    with pytest.raises(InputError, match="another study key"):
-        release(table, tmp_path, key=b"j" * 32)
+def class_average(path, label):
+    (site,) = Summary.read(path).sites
+    k = site.labels.index(label)
+    codes = [site.channels.index(channel) for channel in site.column_channels]
+    n = site.count[codes][:, :, k].sum(axis=1)
+    return pd.Series(
+        site.shift + site.scale * site.sum_x[:, k].sum(axis=0) / n, index=list(site.columns)
+    )
 
 
-def test_many_new_subjects_may_be_released(tmp_path):
-    old = cohort(120, missing=0.0)
-    new = cohort(400, missing=0.0, seed=5, prefix="t")
-    release(old, tmp_path)
-    assert release(FeatureTable.concat([old, new]), tmp_path).sites[0].channels
+def correlations(files, tables, recovered=None):
+    """Of what is recovered with each participant, and of the average of the participant's class.
+
+    About the average of all participants of the tables.
+    """
+    recovered = nearest_to_one(files) if recovered is None else recovered
+    whole = FeatureTable.concat(tables) if len(tables) > 1 else tables[0]
+    means = means_of(whole)
+    labels = whole.y.groupby(whole.subjects.to_numpy()).first()
+    truth = (means - means.mean()) / means.std()
+    for name, vector in truth.iterrows():
+        pair = []
+        for guess in (recovered, class_average(files[0], labels[name])):
+            guess = ((guess - means.mean()) / means.std()).reindex(vector.index)
+            pair.append(np.corrcoef(vector[guess.notna()], guess.dropna())[0, 1])
+        yield name, *pair
 
 
-def test_the_ledger_holds_no_names_and_is_not_lost_silently(tmp_path):
-    table = cohort(120)
-    release(table, tmp_path)
-    path = tmp_path / "idfsmec-ledger.json"
-    text = path.read_text()
-    assert "s005" not in text
-    path.write_text(text[:-20])
-    with pytest.raises(InputError, match="not a readable ledger"):
-        Ledger(path)
+def assert_nothing_recovered(files, tables):
+    """No participant is nearer than by the average of the class, up to chance of 48 columns."""
+    found = pd.DataFrame(correlations(files, tables), columns=["name", "files", "average"])
+    assert found["files"].mean() < found["average"].mean() + 0.1
+    assert found["files"].abs().max() < max(found["average"].abs().max(), 0.6)
+
+
+def test_the_attack_finds_a_participant_in_releases_of_two_ledgers(tmp_path):
+    """What remains possible: ledgers do not know each other, so a site must have one."""
+    table = cohort(60, **WIDE)
+    first, second = Site(tmp_path, "one"), Site(tmp_path, "two")
+    first.release(table)
+    second.release(without(table, "s005"))
+    found = {name: r for name, r, _ in correlations([*first.files, *second.files], [table])}
+    assert found["s005"] > 0.9999
+
+
+@pytest.mark.parametrize("name", ["FAA", "F4F3", "frontal", "F4-F3"])
+def test_a_column_computed_from_others_is_refused_if_a_participant_lacks_one(tmp_path, name):
+    table = cohort(60, **WIDE)
+    lacks = (table.subjects == "s005").to_numpy()
+
+    def derive(X):
+        for feature in WIDE["features"]:
+            X[f"{name}__{feature}"] = X[f"F4__{feature}"] - X[f"F3__{feature}"]
+        X.loc[lacks, [c for c in X if c.startswith(("F3__", name))]] = np.nan
+        return X
+
+    Site(tmp_path).refuses(changed(table, derive), f"No electrode has the name {name}")
+    alias = {"electrodes": [name]}  # the site vouches for a name, and is wrong
+    Site(tmp_path).refuses(changed(table, derive), "follows from that of others", **alias)
+
+
+def test_a_class_cannot_be_divided_later(tmp_path):
+    table, site = cohort(120, **WIDE), Site(tmp_path)
+    patients = table.take((table.y == "MDD").to_numpy())
+    site.release(patients)
+    for part in (patients, without(patients, "s001")):
+        answers = np.where(part.subjects.str[-1].isin(["1", "5"]), "responder", "none")
+        site.refuses(FeatureTable(part.X, answers, part.subjects))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"change": lambda X: X * (1 + 1e-12)},
+        {"change": lambda X: X * (1 + 1e-3)},
+        {"change": lambda X: X.drop(columns=["O2__f7"])},
+        {"change": lambda X: X.rename(columns=lambda name: name.replace("O2", "Oz"))},
+        {"change": lambda X: X[X.columns[::-1]]},
+        {"change": lambda X: (X - X.mean()) / X.std()},
+        {"name": "sub-{}".format},
+        {"name": str.upper},
+        {"name": lambda name: f"p{int(name[1:]) + 500}"},
+        {"label": {"HC": "control", "MDD": "patient"}.get},
+        {"label": {"HC": "z", "MDD": "a"}.get},
+    ],
+)
+def test_who_joins_or_withdraws_cannot_be_told_whatever_else_changes(tmp_path, change):
+    table = cohort(60, **WIDE)
+    for earlier, later in ((without(table, "s005"), table), (table, without(table, "s005"))):
+        site = Site(tmp_path, f"site{len(earlier)}")
+        site.release(earlier)
+        site.refuses(changed(later, **change), "release 1")
+
+
+def test_women_men_and_all_cannot_be_released(tmp_path):
+    table, site = cohort(120, **WIDE), Site(tmp_path)
+    sex = [int(name[1:]) // 2 % 2 if name != "s005" else -1 for name in table.subjects]
+    site.release(table)
+    for value in (0, 1):
+        site.refuses(table.take(np.array(sex) == value))
+    reverse = Site(tmp_path, "reverse")
+    for value in (0, 1):
+        reverse.release(table.take(np.array(sex) == value))
+    reverse.refuses(table)
+    assert_nothing_recovered(reverse.files, [without(table, "s005")])
+
+
+def test_four_releases_that_differ_by_many_cannot_leave_one(tmp_path):
+    """X, X + A, X + B, X + A + B + p: the last less the middle ones and the first is p."""
+    table, site = cohort(120, **WIDE), Site(tmp_path)
+    site.release(some(table, range(60)))
+    for numbers in ([*range(60), *range(60, 80)], [*range(60), *range(80, 100)], range(101)):
+        site.refuses(some(table, numbers))
+
+
+def two_conditions(n, lacking):
+    parts = [cohort(n, seed=3, **WIDE), cohort(n, seed=4, **WIDE)]
+    rows = [pd.DataFrame({"condition": [k] * len(p)}) for k, p in zip(("eo", "ec"), parts)]  # noqa: B905
+    tables = [FeatureTable(p.X, p.y, p.subjects, rows=r) for p, r in zip(parts, rows)]  # noqa: B905
+    whole = FeatureTable.concat(tables)
+    lacks = (whole.subjects == lacking) & (whole.rows["condition"] == "ec")
+    return whole.take(~lacks.to_numpy())
+
+
+def test_conditions_are_one_release_in_which_nothing_can_be_subtracted(tmp_path):
+    table, site = two_conditions(60, "s005"), Site(tmp_path)
+    path = site.release(table, conditions=["eo", "ec"])
+    for conditions in (["eo"], ["ec"], []):
+        site.refuses(table, conditions=conditions)
+    (eo, ec) = (Summary.read(path).take(conditions=[name]).sites[0] for name in ("eo", "ec"))
+    assert eo.count.sum() - ec.count.sum() == len(CHANNELS)
+    difference = (eo.scale * eo.sum_x + eo.shift * eo.count.repeat(8, 0).transpose(1, 2, 0)) - (
+        ec.scale * ec.sum_x + ec.shift * ec.count.repeat(8, 0).transpose(1, 2, 0)
+    )
+    recovered = pd.Series(difference.sum(axis=(0, 1)), index=list(eo.columns))
+    alone = table.select_conditions(["eo"])
+    (r, average) = next(
+        (r, average)
+        for name, r, average in correlations(
+            [Summary.read(path).take(conditions=["eo"]).write(tmp_path / "eo.summary")],
+            [alone],
+            recovered,
+        )
+        if name == "s005"
+    )
+    assert abs(r) < max(abs(average), 0.4)
+
+
+def test_studies_that_overlap_are_refused_under_any_key(tmp_path):
+    table, site = cohort(120, **WIDE), Site(tmp_path)
+    site.release(some(table, range(80)))
+    site.refuses(some(table, range(79, 120)), key=b"j" * 32)
+    site.release(some(table, range(80, 120)), key=b"j" * 32)
+    assert_nothing_recovered(site.files, [table])
+
+
+def test_waves_add_up_and_show_no_participant(tmp_path):
+    table, site = cohort(120, **WIDE), Site(tmp_path)
+    for start in (0, 40, 80):
+        site.release(some(table, range(start, start + 40)))
+    assert_nothing_recovered(site.files, [table])
+    waves = [Summary.read(path) for path in site.files]
+    found = IDFSMEC().fit_summaries(waves)
+    wanted = IDFSMEC().fit(table.X, table.y, groups=table.subjects)
+    np.testing.assert_allclose(found.feature_weights_, wanted.feature_weights_, atol=1e-9)
+
+
+def test_two_sites_that_collude_learn_of_a_third_what_it_released(tmp_path):
+    """From the study's sums they subtract their own: what is left is the third release."""
+    tables = [cohort(60, seed=seed, prefix=f"{seed}_", **WIDE) for seed in range(3)]
+    sites = [Site(tmp_path, f"site{seed}") for seed in range(3)]
+    for site, table in zip(sites, tables, strict=True):
+        site.release(table)
+    files = [site.files[0] for site in sites]
+    pooled = sum(means_of(table).sum() for table in tables)
+    rest = pooled - means_of(tables[0]).sum() - means_of(tables[1]).sum()
+    released = 30 * (class_average(files[2], "HC") + class_average(files[2], "MDD"))
+    np.testing.assert_allclose(rest, released, rtol=1e-9)
+    assert_nothing_recovered(files, tables)
+
+
+def test_harmonized_values_of_the_same_participants_are_refused(tmp_path):
+    """Harmonized within the site, and under other names: an affine map of every feature."""
+    table, site = cohort(60, **WIDE), Site(tmp_path)
+    site.release(table)
+    rng = np.random.default_rng(1)
+    slope, offset = rng.uniform(0.5, 2.0, 48), rng.normal(size=48)
+    other = changed(table, lambda X: X * slope + offset, name="patient-{}".format)
+    site.refuses(other, "who thus has two names")

@@ -201,12 +201,96 @@ def test_columns_that_follow_from_other_channels_are_refused():
         summarise(FeatureTable(X, table.y, table.subjects))
     X = table.X.copy()
     alpha = [column for column in X if column.endswith("__alpha")]
-    X[alpha] = X[alpha].sub(X[alpha].mean(axis=1, skipna=False), axis=0)
-    with pytest.raises(InputError, match="Feature 'alpha' adds up to the same over all channels"):
+    X[alpha] = X[alpha].sub(X[alpha].mean(axis=1), axis=0)
+    with pytest.raises(InputError, match=r"Feature 'alpha' of a channel follows.*\(F3, Cz, O2\)"):
         summarise(FeatureTable(X, table.y, table.subjects))
-    derived = cohort(60, channels=("F3", "F4", "F3-F4"))
-    with pytest.raises(InputError, match="F3-F4 is computed from F3 and F4"):
-        summarise(derived)
+    four = cohort(60, channels=("F3", "F4", "O1", "O2"))
+    X = four.X.copy()
+    X["O2__beta"] = X["F3__beta"] - X["F4__beta"]
+    with pytest.raises(InputError, match=r"Feature 'beta' of a channel follows.*\(F3, F4, O2\)"):
+        summarise(FeatureTable(X, four.y, four.subjects))
+
+
+@pytest.mark.parametrize("name", ["F4-F3", "F4F3", "FAA", "frontal", "ROI1", "mean_alpha"])
+def test_only_electrodes_take_part_where_participants_lack_channels(name):
+    channels = ("F3", "F4", name)
+    with pytest.raises(InputError, match=rf"No electrode has the name {name}\. Some part.*Leave"):
+        summarise(cohort(60, channels=channels))
+    (site,) = summarise(cohort(60, channels=channels), electrodes=[name]).sites
+    assert site.channels == list(channels)
+    (site,) = summarise(cohort(60, channels=channels, missing=0.0)).sites
+    assert site.channels == list(channels)
+    assert site.dependence == "all channels have the same participants"
+
+
+@pytest.mark.parametrize("channels", [("E17", "E21", "E3"), ("EEG Fp1-LE", "FP2.", "T3")])
+def test_electrodes_are_known_by_the_names_that_amplifiers_give_them(channels):
+    assert summarise(cohort(60, channels=channels)).sites[0].channels == list(channels)
+
+
+def test_one_electrode_under_two_names_is_refused():
+    with pytest.raises(InputError, match="Channels T3 and T7 are one electrode"):
+        summarise(cohort(60, channels=("T3", "Cz", "T7")))
+
+
+def test_what_could_not_be_tested_is_stated(tmp_path):
+    channels = ("F3", "F4", "C3", "C4", "P3", "P4", "O1", "O2", "Fz", "Cz")
+    table = cohort(60, channels=channels, missing=0.15)
+    summary = summarise(table)
+    n = int(table.observed.groupby(table.subjects).first().all(axis=1).sum())
+    text = f"{n} participants have all channels, and the test needs more than 20"
+    assert text in summary.describe()
+    assert text in Summary.read(summary.write(tmp_path / "a.summary")).describe()
+    tested = summarise(cohort(90, missing=0.15)).describe()
+    assert "Columns that follow from other channels: columns do not follow" in tested
+
+
+# --- conditions ---------------------------------------------------------------------------------
+
+
+def two_conditions(n=60, without=(), **options):
+    """Eyes open and closed of the same participants, some of whom lack the second."""
+    parts = [cohort(n, seed=seed, missing=0.0, **options) for seed in (3, 4)]
+    rows = [pd.DataFrame({"condition": [name] * len(part)}) for name, part in zip("ab", parts)]  # noqa: B905
+    tables = [FeatureTable(p.X, p.y, p.subjects, rows=r) for p, r in zip(parts, rows, strict=True)]
+    whole = FeatureTable.concat(tables)
+    lacks = whole.subjects.isin(without) & (whole.rows["condition"] == "b")
+    return whole.take(~lacks.to_numpy())
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_one_release_holds_several_conditions(tmp_path, stored):
+    table = two_conditions(without=["s005"])
+    source = table.write(tmp_path / "t.parquet") if stored else table
+    both = summarise(source, conditions=["a", "b"])
+    (site,) = both.sites
+    assert site.channels == [f"{name} ({part})" for part in "ab" for name in ("F3", "Cz", "O2")]
+    assert site.count.sum(axis=(1, 2)).tolist() == [60] * 3 + [59] * 3
+    for name in "ab":
+        (alone,) = summarise(table.select_conditions([name])).sites
+        (taken,) = both.take(conditions=[name]).sites
+        assert taken.columns == alone.columns
+        np.testing.assert_allclose(taken.sum_x, alone.sum_x, atol=1e-9)
+        for found, wanted in zip(taken.sum_xx, alone.sum_xx, strict=True):
+            np.testing.assert_allclose(found, wanted, atol=1e-9)
+        np.testing.assert_allclose(taken.count, alone.count)
+    with pytest.raises(InputError, match="has no samples of condition 'c'"):
+        summarise(source, conditions=["a", "c"])
+
+
+def test_a_part_of_what_was_released_ranks_as_a_table_with_this_part():
+    table = two_conditions(80)
+    both = summarise(table, conditions=["a", "b"])
+    features = ("alpha", "gamma")
+    some = [column for column in table.X if column.endswith(features)]
+    part = table.select_conditions(["b"])
+    wanted = IDFSMEC().fit(part.X[some], part.y, groups=part.subjects)
+    found = IDFSMEC().fit_summaries([both.take(conditions=["b"], features=features)])
+    assert found.feature_names_in_.tolist() == some
+    np.testing.assert_allclose(found.feature_weights_, wanted.feature_weights_, atol=1e-9)
+    assert len(both.take(features=["alpha"]).sites[0].channels) == 6
+    with pytest.raises(InputError, match="nothing released of delta"):
+        both.take(features=["delta"])
 
 
 def test_folds_need_the_key_of_the_study():
@@ -217,14 +301,20 @@ def test_folds_need_the_key_of_the_study():
 
 
 def test_a_study_key_is_made_once_and_read_again(tmp_path):
-    path = tmp_path / "study.key"
-    key = release.read_study_key(path)
-    assert len(key) == 32
+    path = tmp_path / "new" / "study.key"
+    key = release.new_study_key()
+    release.write_study_key(path, key)
     assert release.read_study_key(path) == key
     assert path.stat().st_mode & 0o077 == 0
-    path.write_bytes(b"short")
-    with pytest.raises(InputError, match=r"study\.key: not a study key"):
-        release.read_study_key(path)
+    with pytest.raises(InputError, match="another process has made this key"):
+        release.write_study_key(path, release.new_study_key())
+    for size, right in ((15, False), (16, True), (64, True), (65, False)):
+        path.write_bytes(b"k" * size)
+        if right:
+            assert len(release.read_study_key(path)) == size
+        else:
+            with pytest.raises(InputError, match=rf"study\.key: not a study key: it has {size}"):
+                release.read_study_key(path)
 
 
 def test_acquisition_facts_are_counted_where_enough_subjects_share_them(tmp_path):
@@ -295,7 +385,7 @@ def test_files_that_are_damaged_old_or_new_are_refused(tmp_path):
         np.savez(file, **parts | {"sum_x": parts["sum_x"] + 1})
     with pytest.raises(InputError, match="checksum"):
         Summary.read(other)
-    for version, words in ((3, "can reveal single participants"), (5, "upgrade idfsmec")):
+    for version, words in ((4, "can reveal single participants"), (6, "upgrade idfsmec")):
         about = json.loads(parts["about"].tobytes()) | {"format_version": version}
         text = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
         with other.open("wb") as file:

@@ -77,13 +77,14 @@ def select(
     output = options.check_output(output, ".csv", force, given)
     options.check_numbers(resamples=resamples)
     harmonize = options.parse_harmonize(harmonize)
-    needs_rows = {"tune": tune, "resamples": resamples, "condition": condition}
+    needs_rows = {"tune": tune, "resamples": resamples}
     _check_options(given, k, harmonize, needs_rows | {"electrodes": electrodes})
     settings: dict[str, Any] = {} if k is None else {"n_features_to_select": k}
     stability = table = None
     verdicts: list[dict[str, str]] = [{} for _ in given]
     if _has_sums(given):
-        selector = _select_from_sums(given, settings, bool(harmonize))
+        conditions = options.split_names(condition) or []
+        selector = _select_from_sums(given, settings, conditions, bool(harmonize))
     else:
         table, verdicts = _read(given, condition, harmonize, electrodes)
         with warnings_as_lines(), options.naming(given[0]):
@@ -182,7 +183,9 @@ def _tune(table: FeatureTable, k: int | None) -> IDFSMEC:
     return selector
 
 
-def _select_from_sums(given: Sequence[Path], settings: dict[str, Any], harmonize: bool) -> IDFSMEC:
+def _select_from_sums(
+    given: Sequence[Path], settings: dict[str, Any], conditions: Sequence[str], harmonize: bool
+) -> IDFSMEC:
     """Rank from the sums of sites; a table here is a site that suppresses nothing."""
     from idfsmec.federated import Summary, summarise
     from idfsmec.federated.summary import study_of
@@ -192,9 +195,11 @@ def _select_from_sums(given: Sequence[Path], settings: dict[str, Any], harmonize
         summaries = [
             Summary.read(path)
             if path.suffix.lower() == ".summary"
-            else summarise(path, min_subjects=1, site=path.stem)
+            else summarise(path, min_subjects=1, site=path.stem, conditions=conditions)
             for path in given
         ]
+        if conditions:
+            summaries = [summary.take(conditions=conditions) for summary in summaries]
     study_of(summaries, names=[str(path) for path in given])  # names the files that do not fit
     with warnings_as_lines(), shown("ranking"):
         return IDFSMEC(**settings).fit_summaries(summaries, harmonize=harmonize)

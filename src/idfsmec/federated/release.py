@@ -2,38 +2,29 @@
 
 The rules, in the order in which they are applied:
 
-1. Columns that are equal in several channels, channels that are the difference of two others, and
-   features that add up to the same over all channels are refused: sums over nearly the same
-   subjects would differ by few of them.
-2. A site has 4, 2 or 1 folds: the most with which no channel is lost.
-3. A subject who holds more than 80 % of a feature's sum of squares in a cell (about the
+1. A site has 4, 2 or 1 folds: the most with which no channel is lost.
+2. A subject who holds more than 80 % of a feature's sum of squares in a cell (about the
    median of the class) is left out of the channel, and counted.
-4. A channel is released if every cell of every class that the site has holds at least
+3. A channel is released if every cell of every class that the site has holds at least
    ``min_subjects`` subjects and has products of full numerical rank, so that they span no
    subject's own direction. A channel that fails in one class is suppressed as a whole.
+4. If some subjects lack some of the released channels, only electrodes are released: the sums of a
+   channel that is computed from others would, with theirs, leave the subjects who lack one. For
+   the same reason equal columns and dependent channels are refused, where enough subjects have
+   all channels to see it.
 5. Squares of means (Q) are suppressed where 1 to ``min_subjects - 1`` subjects of a cell have
    several different samples: products less squares are the variance within these subjects.
 
-Centring constants are computed from what is released.
-
-The ledger remembers earlier releases, so that two of them do not reveal a few subjects. It stays
-at the site and is never shared. It holds, for every release, hashes of the subjects of every cell
-and of their values, with a salt of its own. A release is refused
-
-- if a union of its cells differs from a union of an earlier release's by 1 to ``min_subjects - 1``
-  subjects, counting those whose values changed: the difference of the sums would be over these;
-- if the study key is new for subjects who were released before: two fold assignments of the same
-  subjects have small intersections.
+Centring constants are computed from what is released. :mod:`ledger` sees to it that each
+participant is released once.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
+import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, combinations
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -42,14 +33,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from idfsmec._files import replacing
 from idfsmec.errors import InputError
+from idfsmec.federated.ledger import Ledger, Participants
 from idfsmec.federated.streaming import Source, Subjects, open_source
-from idfsmec.federated.summary import SiteSums, Summary
-from idfsmec.solver.scaling import Scaling
+from idfsmec.federated.summary import SiteSums, Summary, split_condition
 from idfsmec.solver.sums import Sums, join_sums, name_folds
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import SEPARATOR, channel_codes
+from idfsmec.table.positions import is_electrode, standard_name
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -60,17 +51,10 @@ MIN_SUBJECTS, MAX_SHARE = 10, 0.8
 _FOLDS = (4, 2, 1)
 # Eigenvalues of a correlation matrix below this count as 0.
 _RANK_TOLERANCE = 1e-8
-# Correlations this close to 1 are those of equal columns.
-_EQUAL = 1e-9
-# A total over channels varies no more than this share of what independent channels would.
-_BALANCED = 1e-4
+# Correlations this close to 1 are those of equal columns, up to last digits of 0.001 SD.
+_EQUAL = 1e-6
 # Columns compared at a time.
 _BLOCK = 512
-#: Name of the file, beside the summaries of a site.
-LEDGER = "idfsmec-ledger.json"
-_LEDGER_VERSION = 2
-#: For every channel and class the cells, each a list of "subject:values".
-_Cells = dict[str, dict[str, list[list[str]]]]
 #: Acquisition facts that are counted.
 _FACTS = ("device", "n_channels", "line_freq", "format")
 
@@ -80,6 +64,8 @@ def summarise(
     *,
     min_subjects: int = MIN_SUBJECTS,
     labels: Iterable[Any] = (),
+    conditions: Sequence[str] = (),
+    electrodes: Iterable[str] = (),
     site: str = "",
     study_key: bytes = b"",
     ledger: Ledger | None = None,
@@ -96,14 +82,19 @@ def summarise(
         a table that does not leave the site.
     labels : iterable, optional
         Of the whole study, where the table may lack some.
+    conditions : sequence of str, optional
+        Conditions to release side by side, as channels of their own. By default all samples of a
+        subject are taken together.
+    electrodes : iterable of str, optional
+        Channels that are electrodes, although their names have no known position.
     site : str
         Name of the site, to be released.
     study_key : bytes
         Secret of the study, from :func:`read_study_key`: subjects are assigned to folds by a hash
         with it.
     ledger : Ledger, optional
-        What the site released before; a release that would reveal a few subjects by comparison
-        is refused.
+        What the site released before, as an open context. A release with subjects of an earlier
+        one is refused. What leaves the site needs it.
 
     Returns
     -------
@@ -121,15 +112,12 @@ def summarise(
     """
     if min_subjects < 1:
         raise InputError(f"min_subjects={min_subjects}: give 1 or more.", argument="min_subjects")
-    source = open_source(table)
+    source = open_source(table, conditions=conditions)
     settings = source.settings()
     subjects = _Subjects(source, study_key)
     channels = [str(name) for name in source.channels]
     reasons: dict[int, str] = {}
-    if min_subjects > 1:
-        _refuse_derived(channels)
-        _refuse_equal(subjects)
-        _refuse_balanced(subjects)
+    dependence = ""
     n_folds = subjects.most_folds(min_subjects)
     if min_subjects > 1:
         subjects.leave_out_dominant(n_folds)
@@ -137,6 +125,8 @@ def summarise(
     else:
         sums = subjects.sums(subjects.folds[None] % n_folds, n_folds)
     released = [v for v in range(len(channels)) if v not in reasons]
+    if min_subjects > 1:
+        dependence = _refuse_dependent(subjects, released, {*electrodes})
     classes = sorted({*subjects.labels, *_alike([*labels], subjects.labels)})
     site_sums = replace(
         _site_sums(subjects, sums, released, classes, min_subjects),
@@ -146,20 +136,15 @@ def summarise(
         left_out={channels[v]: n for v in released if (n := int(subjects.left_out[:, v].sum()))},
         acquisition=_acquisition(subjects, min_subjects),
         min_subjects=min_subjects,
+        dependence=dependence,
     )
     if ledger is not None:
-        ledger.check_and_add(
-            study_key,
-            subjects.names,
-            {channels[v]: subjects.digests[:, v] for v in released},
-            {channels[v]: subjects.members(v, n_folds) for v in released},
-            min_subjects,
-        )
+        ledger.add(site_sums.digest, min_subjects, subjects.participants())
     return Summary((site_sums,))
 
 
 def read_study_key(path: str | PathLike[str]) -> bytes:
-    """Read the secret key of a study, or create it at first use.
+    """Read the secret key of a study.
 
     All sites of a study use the same file. Anyone who has it can compute folds from names.
 
@@ -167,21 +152,31 @@ def read_study_key(path: str | PathLike[str]) -> bytes:
     --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     made = read_study_key(f"{folder}/study.key")
-    ...     read_study_key(f"{folder}/study.key") == made
-    True
+    ...     write_study_key(f"{folder}/study.key", new_study_key())
+    ...     len(read_study_key(f"{folder}/study.key"))
+    32
     """
-    file = Path(path)
-    if file.exists():
-        key = file.read_bytes()
-        if not 16 <= len(key) <= 64:
-            raise InputError(f"{file}: not a study key: it has {len(key)} bytes, not 16 to 64.")
-        return key
-    key = secrets.token_bytes(32)
-    with replacing(file) as (beside,):
-        beside.write_bytes(key)
-        beside.chmod(0o600)
+    key = Path(path).read_bytes()
+    if not 16 <= len(key) <= 64:
+        raise InputError(f"{path}: not a study key: it has {len(key)} bytes, not 16 to 64.")
     return key
+
+
+def new_study_key() -> bytes:
+    """Draw a secret key for a study."""
+    return secrets.token_bytes(32)
+
+
+def write_study_key(path: str | PathLike[str], key: bytes) -> None:
+    """Write a key to a new file that only this user can read."""
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise InputError(f"{file}: another process has made this key: try again.") from None
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(key)
 
 
 class _Subjects(Subjects):
@@ -213,14 +208,21 @@ class _Subjects(Subjects):
         ]
 
     def most_folds(self, min_subjects: int) -> int:
-        """Rule 2: the most folds with which no channel has too few subjects that one fold has."""
+        """Rule 1: the most folds with which no channel has too few subjects that one fold has."""
         enough = {n: (self.cell_counts(n) >= min_subjects).all(axis=0) for n in _FOLDS}
         if not enough[1].any():
             return 1
         return next(n for n in _FOLDS if not (enough[1] & ~enough[n]).any())
 
+    def participants(self) -> Participants:
+        """The mean of every column of each subject, whatever the class."""
+        have = self.counts[:, channel_codes(self.columns)] > 0
+        means = np.where(have, self.shift + self.scale * self.mean, np.nan)
+        frame = pd.DataFrame(means, index=self.names, columns=list(self.source.columns))
+        return Participants(frame.groupby(level=0).mean())
+
     def leave_out_dominant(self, n_folds: int) -> None:
-        """Rule 3: leave out who holds most of a feature's sum of squares."""
+        """Rule 2: leave out who holds most of a feature's sum of squares."""
         for v, own in enumerate(self.columns):
             mean, square = self.mean[:, own], self.mean_square[:, own]
             for _, label, members in self.members(v, n_folds):
@@ -249,7 +251,7 @@ def _dominant(about: Array) -> Mask:
 def _suppress(
     subjects: _Subjects, n_folds: int, min_subjects: int
 ) -> tuple[Sums, int, dict[int, str]]:
-    """Rule 4: find channels to be suppressed; halve the folds as long as that saves some."""
+    """Rule 3: find channels to be suppressed; halve the folds as long as that saves some."""
     sums = subjects.sums(subjects.folds[None] % n_folds, n_folds)
     reasons = _reasons(sums, subjects.cell_counts(n_folds), min_subjects)
     while n_folds > 1:
@@ -288,62 +290,87 @@ def _full_rank(count: float, sum_x: Array, sum_xx: Array) -> bool:
     return bool(np.linalg.eigvalsh(spread / np.outer(unit, unit))[0] > _RANK_TOLERANCE)
 
 
-def _refuse_derived(channels: Sequence[str]) -> None:
-    """Rule 1: refuse channels that are computed from two others, such as asymmetries."""
-    known = set(channels)
-    for channel in channels:
-        for dash in ("-", "_", "/"):
-            first, _, second = channel.partition(dash)
-            if second and {first, second} <= known:
-                raise InputError(
-                    f"Channel {channel} is computed from {first} and {second}: the difference of "
-                    "their sums would reveal the few participants who lack one of them. Leave its "
-                    "columns out of the table that is summarised."
-                )
+def _refuse_dependent(
+    subjects: _Subjects, released: Sequence[int], electrodes: Collection[str]
+) -> str:
+    """Rule 4: refuse channels that follow from others; return what was tested."""
+    have = subjects.have[:, released]
+    if (have == have[:, :1]).all():
+        return "all channels have the same participants"
+    _refuse_derived([str(subjects.source.channels[v]) for v in released], electrodes)
+    complete = have.all(axis=1)
+    n, most = int(complete.sum()), 2 * len(released)
+    if n <= most:
+        return (
+            f"not tested whether columns follow from other channels: {n} participants have all "
+            f"channels, and the test needs more than {most}"
+        )
+    columns = np.concatenate([subjects.columns[v] for v in released])
+    names = np.array(subjects.source.columns)[columns]
+    means = subjects.mean[np.ix_(complete, columns)]
+    means = means - means.mean(axis=0)
+    length = np.linalg.norm(means, axis=0)
+    unit = means / np.where(length > 0, length, 1.0)
+    _refuse_equal(unit, names)
+    _refuse_balanced(unit, names)
+    return "columns do not follow from other channels"
 
 
-def _refuse_equal(subjects: _Subjects) -> None:
-    """Rule 1: refuse columns of several channels that are equal, up to their units."""
-    channel, names = channel_codes(subjects.columns), subjects.source.columns
-    there = subjects.have[:, channel].astype(float)
-    means = np.where(there > 0, subjects.mean, np.nan)
-    means = Scaling.learn(means).imputed(means)
-    squares = means**2
-    for first in range(0, channel.size, _BLOCK):
-        own = slice(first, first + _BLOCK)
-        n = there[:, own].T @ there
-        a, b = means[:, own].T @ there, there[:, own].T @ means
-        with np.errstate(divide="ignore", invalid="ignore"):
-            both = means[:, own].T @ means - a * b / n
-            one = squares[:, own].T @ there - a**2 / n
-            two = there[:, own].T @ squares - b**2 / n
-            alike = both**2 >= (1 - _EQUAL) * one * two
-        alike &= (n > 2) & (one > 1e-12) & (two > 1e-12)
-        alike &= channel[own][:, None] != channel[None, :]
+def _refuse_derived(channels: Sequence[str], electrodes: Collection[str]) -> None:
+    """Refuse channels that are no electrodes, or the same electrode as another."""
+    remedy = (
+        "Some participants lack some channels, and with a channel that is computed from others "
+        "the sums would reveal their values. Leave its columns out of the table"
+    )
+    derived = [
+        name
+        for name in channels
+        if not {name, split_condition(name)[0]} & {*electrodes}
+        and not is_electrode(split_condition(name)[0])
+    ]
+    if derived:
+        raise InputError(
+            f"No electrode has the name {', '.join(derived[:5])}"
+            f"{f' and {len(derived) - 5} more' if len(derived) > 5 else ''}. {remedy}, or, if it "
+            "is a single electrode, name it in --electrodes FILE."
+        )
+    seen: dict[tuple[str | None, str], str] = {}
+    for name in channels:
+        channel, condition = split_condition(name)
+        place = (standard_name(channel) or channel, condition)
+        if seen.setdefault(place, name) != name:
+            raise InputError(f"Channels {seen[place]} and {name} are one electrode. {remedy}.")
+
+
+def _refuse_equal(unit: Array, names: NDArray[np.str_]) -> None:
+    """Refuse columns of several channels that are equal, up to their units."""
+    channel = np.array([name.rpartition(SEPARATOR)[0] for name in names])
+    for first in range(0, names.size, _BLOCK):
+        part = slice(first, first + _BLOCK)
+        alike = np.abs(unit[:, part].T @ unit) > 1 - _EQUAL
+        alike &= channel[part, None] != channel
         if alike.any():
             i, j = np.argwhere(alike)[0]
             raise InputError(
-                f"Columns {names[first + i]!r} and {names[j]!r} are the same: the difference of "
-                "their sums would reveal the few participants who lack one of the channels. Leave "
-                "one of them out of the table that is summarised."
+                f"Columns {str(names[first + i])!r} and {str(names[j])!r} are the same: the "
+                "difference of their sums would reveal the few participants who lack one of the "
+                "channels. Leave one of them out of the table that is summarised."
             )
 
 
-def _refuse_balanced(subjects: _Subjects) -> None:
-    """Rule 1: refuse features that add up to the same over channels, as re-referenced means."""
-    have = subjects.have[:, channel_codes(subjects.columns)]
-    names = np.array([column.rpartition(SEPARATOR)[2] for column in subjects.source.columns])
-    for name in dict.fromkeys(names.tolist()):
-        own = np.flatnonzero(names == name)
-        complete = have[:, own].all(axis=1)
-        if own.size < 3 or complete.sum() < 3:
-            continue
-        means = subjects.mean[np.ix_(complete, own)] * subjects.scale[own]
-        if means.sum(axis=1).std() <= _BALANCED * np.sqrt(means.var(axis=0).sum()):
+def _refuse_balanced(unit: Array, names: NDArray[np.str_]) -> None:
+    """Refuse features of which one channel follows from the others, as re-referenced means."""
+    feature = np.array([name.rpartition(SEPARATOR)[2] for name in names])
+    for name in dict.fromkeys(feature.tolist()):
+        columns = np.flatnonzero((feature == name) & unit.any(axis=0))
+        values, vectors = np.linalg.eigh(unit[:, columns].T @ unit[:, columns])
+        if columns.size > 1 and values[0] < _RANK_TOLERANCE:
+            top = names[columns[np.abs(vectors[:, 0]) > 0.1 * np.abs(vectors[:, 0]).max()]]
+            channels = [column.rpartition(SEPARATOR)[0] for column in top]
             raise InputError(
-                f"Feature {name!r} adds up to the same over all channels, as after an average "
-                "reference: the sums over channels would reveal participants who lack one. Leave "
-                "its columns out of the table that is summarised."
+                f"Feature {name!r} of a channel follows from that of others, as after an average "
+                f"reference ({', '.join(channels[:5])}): together they would reveal participants "
+                "who lack one. Leave its columns out of the table that is summarised."
             )
 
 
@@ -460,113 +487,3 @@ def _acquisition(subjects: _Subjects, min_subjects: int) -> list[dict[str, Any]]
                 if n
             ]
     return counted
-
-
-class Ledger:
-    """Earlier releases of a site.
-
-    Parameters
-    ----------
-    path : path
-        The file; it is made at the first release.
-    """
-
-    def __init__(self, path: str | PathLike[str]) -> None:
-        self.path = Path(path)
-        self._content: dict[str, Any] = {"version": _LEDGER_VERSION, "salt": "", "releases": []}
-        self._new: dict[str, Any] | None = None
-        if not self.path.exists():
-            return
-        try:
-            self._content = json.loads(self.path.read_text(encoding="utf-8"))
-            readable = self._content["version"] == _LEDGER_VERSION
-            bytes.fromhex(self._content["salt"])
-            list(self._content["releases"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(
-                f"{self.path}: not a readable ledger ({error}). Restore it from a backup: "
-                "without it a release can reveal participants of an earlier one."
-            ) from error
-        if not readable:
-            raise InputError(f"{self.path}: written by another version of idfsmec.")
-
-    def check_and_add(
-        self,
-        study_key: bytes,
-        names: NDArray,
-        values: Mapping[str, NDArray[np.uint64]],
-        members: Mapping[str, Sequence[tuple[int, int, NDArray[np.intp]]]],
-        min_subjects: int,
-    ) -> None:
-        """Refuse a release that reveals a few subjects; keep it for :meth:`write` otherwise.
-
-        ``values`` has for every channel a digest of the values of each of the subjects ``names``,
-        ``members`` fold, class and subjects of every cell.
-        """
-        salt = self._content["salt"] or secrets.token_hex(16)
-        subjects = [_hash(salt, name.encode()) for name in names.tolist()]
-        cells: _Cells = {}
-        for channel, parts in members.items():
-            marks = [_hash(salt, digest.tobytes()) for digest in values[channel]]
-            by_class = cells.setdefault(channel, {})
-            for _, label, rows in parts:
-                entries = [f"{subjects[i]}:{marks[i]}" for i in rows.tolist()]
-                by_class.setdefault(str(label), []).append(sorted(entries))
-        release = {"key": _hash(salt, b"key" + study_key), "cells": cells}
-        for number, earlier in enumerate(self._content["releases"], 1):
-            if release != earlier:
-                self._compare(release, earlier, number, min_subjects)
-        self._content["salt"] = salt
-        self._new = release
-
-    def _compare(
-        self, release: Mapping[str, Any], earlier: Mapping[str, Any], number: int, fewest: int
-    ) -> None:
-        if release["key"] != earlier["key"] and _subjects(release) & _subjects(earlier):
-            raise InputError(
-                f"{self.path}: release {number} has participants of this one under another study "
-                "key. Two fold assignments of the same participants can reveal single "
-                "participants: use the key of that release (--study-key)."
-            )
-        for channel, by_class in release["cells"].items():
-            before = earlier["cells"].get(channel, {})
-            for label, parts in by_class.items():
-                sizes = [
-                    len({entry.partition(":")[0] for entry in new ^ old})
-                    for new in _unions(parts)
-                    for old in _unions(before.get(label, []))
-                ]
-                few = min(filter(None, sizes), default=fewest)
-                if few < fewest:
-                    raise InputError(
-                        f"{self.path}: sums of channel {channel} differ from those of release "
-                        f"{number} by {few} participant{'s' * (few > 1)}, whose values would "
-                        f"follow. Release again when at least {fewest} participants joined or "
-                        "changed, or summarise the table as it was."
-                    )
-
-    def write(self) -> None:
-        """Write the ledger with the release that was checked."""
-        if self._new is None:
-            return
-        if self._new not in self._content["releases"]:
-            self._content["releases"].append(self._new)
-        with replacing(self.path) as (beside,):
-            beside.write_text(json.dumps(self._content), encoding="utf-8")
-            beside.chmod(0o600)
-        self._new = None
-
-
-def _hash(salt: str, value: bytes) -> str:
-    return hashlib.blake2b(value, key=bytes.fromhex(salt), digest_size=12).hexdigest()
-
-
-def _subjects(release: Mapping[str, Any]) -> set[str]:
-    classes = chain.from_iterable(by_class.values() for by_class in release["cells"].values())
-    return {entry.partition(":")[0] for cells in classes for cell in cells for entry in cell}
-
-
-def _unions(parts: Sequence[Sequence[str]]) -> list[set[str]]:
-    """All unions of cells."""
-    chosen = (combinations(parts, size) for size in range(1, len(parts) + 1))
-    return [set().union(*some) for sizes in chosen for some in sizes]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from idfsmec._files import check_readable
 from idfsmec._parallel import one_blas_thread
 from idfsmec.errors import InputError
-from idfsmec.federated.summary import Columns, Study, pooled
+from idfsmec.federated.summary import Columns, Study, join_condition, pooled
 from idfsmec.solver.scaling import Scaling, safe_scale
 from idfsmec.solver.sums import (
     N_FOLDS,
@@ -37,7 +37,14 @@ from idfsmec.solver.sums import (
     table_sums,
 )
 from idfsmec.table import FeatureTable
-from idfsmec.table.columns import SITE, channel_codes, part_header, split_column
+from idfsmec.table.columns import (
+    CONDITION,
+    SITE,
+    channel_codes,
+    join_column,
+    part_header,
+    split_column,
+)
 from idfsmec.table.feature_table import clean_groups, warn_of_two_sites
 from idfsmec.table.files import check_schema, file_format, info_of
 
@@ -54,12 +61,13 @@ _DEVICES = ("device", "amplifier")
 
 @dataclass(frozen=True)
 class Piece:
-    """Some rows of a table: values (n, D), labels, subjects and devices (n,)."""
+    """Some rows of a table: values (n, D), labels, subjects, conditions and devices (n,)."""
 
     X: Array
-    labels: NDArray
-    subjects: NDArray
-    devices: NDArray | None = None
+    labels: NDArray[Any]
+    subjects: NDArray[Any]
+    conditions: NDArray[Any] | None = None
+    devices: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -88,8 +96,13 @@ class Source(Columns):
         return {key: self.info[key] for key in names if key in self.info}
 
 
-def open_source(table: Any, channels: Sequence[Any] | None = None) -> Source:
-    """Open a table for reading in pieces; channels are by default those of the column names."""
+def open_source(
+    table: Any, channels: Sequence[Any] | None = None, conditions: Sequence[str] = ()
+) -> Source:
+    """Open a table for reading in pieces; channels are by default those of the column names.
+
+    Each of the conditions gets channels of its own, such as ``F3 (eyes-open)``.
+    """
     name, parts = "The table", [("", table)]
     if isinstance(table, FeatureTable):
         warn_of_two_sites(table.subjects, table.sites, stacklevel=4)
@@ -107,8 +120,11 @@ def open_source(table: Any, channels: Sequence[Any] | None = None) -> Source:
         columns, info = list(table.X.columns), table.info
         about = pd.DataFrame() if table.rows is None else table.rows
         device = next((name for name in _DEVICES if name in about.columns), None)
-        devices = None if device is None else about[device].astype(str).to_numpy()
-        piece = Piece(table.X.to_numpy(), table.y.to_numpy(), table.subjects.to_numpy(), devices)
+        extra = (
+            about[name].astype(str).to_numpy() if name in about else None
+            for name in (CONDITION, device)
+        )
+        piece = Piece(table.X.to_numpy(), table.y.to_numpy(), table.subjects.to_numpy(), *extra)
         pieces: Callable[[], Iterator[Piece]] = partial(iter, [piece] if len(table.X) else [])
     else:
         first = parts[0][1]
@@ -122,7 +138,36 @@ def open_source(table: Any, channels: Sequence[Any] | None = None) -> Source:
             f"channels has {len(channels)} labels for {len(columns)} features.",
             argument="channels",
         )
-    return Source(tuple(columns), tuple(channels), pieces, info, name)
+    source = Source(tuple(columns), tuple(channels), pieces, info, name)
+    return _side_by_side(source, conditions) if conditions else source
+
+
+def _side_by_side(source: Source, conditions: Sequence[str]) -> Source:
+    """Give each condition columns of its own, in which samples of others are missing."""
+    pairs = list(zip(source.columns, source.column_channels, strict=True))
+    columns = [
+        join_column(join_condition(channel, name), split_column(column)[1])
+        for name in conditions
+        for column, channel in pairs
+    ]
+    channels = [join_condition(channel, name) for name in conditions for _, channel in pairs]
+
+    def pieces() -> Iterator[Piece]:
+        missing = set(conditions)
+        for piece in source.pieces():
+            known = np.full(len(piece.X), "") if piece.conditions is None else piece.conditions
+            of_condition = known[:, None] == np.array(conditions)
+            rows = of_condition.any(axis=1)
+            missing -= set(known[rows].tolist())
+            X = np.where(of_condition[rows, :, None], piece.X[rows, None, :], np.nan)
+            some = (None if part is None else part[rows] for part in (known, piece.devices))
+            if rows.any():
+                wide = X.reshape(len(X), len(columns))
+                yield Piece(wide, piece.labels[rows], piece.subjects[rows], *some)
+        if missing:
+            raise InputError(f"{source.name}: has no samples of condition {min(missing)!r}.")
+
+    return replace(source, columns=tuple(columns), column_channels=tuple(channels), pieces=pieces)
 
 
 def _announce(path: Path, datasets: Sequence[ds.Dataset]) -> None:
@@ -194,7 +239,7 @@ def _pieces(parts: Sequence[tuple[str, Any]], columns: Sequence[str]) -> Iterato
 def _batches(table: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Read some rows at a time; of a Dask dataframe, a partition."""
     if isinstance(table, ds.Dataset):
-        others = [name for name in (SITE, *_DEVICES) if name in table.schema.names]
+        others = [name for name in (SITE, CONDITION, *_DEVICES) if name in table.schema.names]
         yield from table.to_batches(
             columns=[*_ABOUT, *others, *columns],
             batch_size=max(256, _ELEMENTS // max(1, len(columns))),
@@ -221,18 +266,22 @@ def _piece(batch: pa.RecordBatch, columns: Sequence[str], sites: set[tuple[Any, 
             f"Column {column!r} contains infinity: repair or drop these values first."
         )
     device = next((name for name in _DEVICES if name in batch.schema.names), None)
-    devices = None if device is None else np.array(batch.column(device).to_pylist(), dtype=str)
-    return Piece(X, labels, subjects, devices)
+    extra = (
+        np.array(batch.column(name).to_pylist(), dtype=str) if name in batch.schema.names else None
+        for name in (CONDITION, device)
+    )
+    return Piece(X, labels, subjects, *extra)
 
 
-def _clean_column(column: pa.Array, name: str) -> NDArray:
+def _clean_column(column: pa.Array, name: str) -> NDArray[Any]:
     """Labels or subjects; each is checked once, however often it comes."""
     coded = column.dictionary_encode()
     each = coded.dictionary.to_pandas()
     if coded.null_count:
         raise InputError(f"The {name} is missing in some rows: every sample needs one.")
     cleaned = clean_groups(each, name, pd.RangeIndex(len(each))).to_numpy()
-    return cleaned[coded.indices.to_numpy()]
+    column_of: NDArray[Any] = cleaned[coded.indices.to_numpy()]
+    return column_of
 
 
 class Subjects:
@@ -243,33 +292,34 @@ class Subjects:
         rows: dict[tuple[str, Any], int] = {}
         # Samples that have each channel, all samples, and samples that have any channel
         self.counts = np.zeros((0, len(self.columns) + 2))
-        # Of a channel's values, and of all values, whatever the order of samples
-        self.digests = np.zeros((0, len(self.columns)), dtype=np.uint64)
+        # Of all values, whatever the order of samples
         self.hashes = np.zeros(0, dtype=np.uint64)
         self.devices: dict[str, str] = {}  # of each subject, where the table names it
         sums = np.zeros((2, 0, len(source.columns)))
+        without_units = np.full(len(source.columns), units is None)
         for piece in source.pieces():
-            if units is None:  # near the mean, so that squares lose no digits
-                shift = Scaling.learn(piece.X).mean
-                units = shift, safe_scale(np.nanmax(np.abs(piece.X - shift), axis=0, initial=0.0))
+            if units is None:
+                units = np.zeros(len(source.columns)), np.ones(len(source.columns))
+            # Near the mean of the first values of a column, so that squares lose no digits
+            first = np.flatnonzero(without_units)
+            first = first[~np.isnan(piece.X[:, first]).all(axis=0)]
+            if first.size:
+                without_units[first], X = False, piece.X[:, first]
+                units[0][first] = shift = Scaling.learn(X).mean
+                units[1][first] = safe_scale(np.nanmax(np.abs(X - shift), axis=0, initial=0.0))
             names = piece.subjects.astype(str)
             keys = zip(names.tolist(), piece.labels.tolist(), strict=True)
             member = np.array([rows.setdefault(key, len(rows)) for key in keys], dtype=np.intp)
             new = (0, len(rows) - len(self.counts))
-            by_row = (new, (0, 0))
-            self.counts, self.digests = np.pad(self.counts, by_row), np.pad(self.digests, by_row)
-            self.hashes, sums = np.pad(self.hashes, new), np.pad(sums, ((0, 0), *by_row))
+            self.counts = np.pad(self.counts, (new, (0, 0)))
+            self.hashes, sums = np.pad(self.hashes, new), np.pad(sums, ((0, 0), new, (0, 0)))
             if piece.devices is not None:
                 self.devices |= dict(zip(names, piece.devices, strict=True))
             count_samples(piece.X, self.columns, member, self.counts)
             np.add.at(self.hashes, member, hash_samples(piece.X, self.columns))
             values = (piece.X - units[0]) / units[1]
-            for v, own in enumerate(self.columns):
-                missing = np.isnan(values[:, own]).any(axis=1)
-                values[np.ix_(missing, own)] = 0.0
-                present = pd.DataFrame(piece.X[~missing][:, own] + 0.0)
-                digest = pd.util.hash_pandas_object(present, index=False)
-                np.add.at(self.digests[:, v], member[~missing], digest.to_numpy())
+            for own in self.columns:
+                values[np.ix_(np.isnan(values[:, own]).any(axis=1), own)] = 0.0
             for part, power in zip(sums, (values, values**2), strict=True):
                 np.add.at(part, member, power)
         if units is None:
@@ -348,7 +398,7 @@ class SumsInPieces:
     _n_samples: int = 0
     _study: Study | None = None
 
-    def add(self, X: Array, labels: NDArray, subjects: NDArray | None) -> Study:
+    def add(self, X: Array, labels: NDArray[Any], subjects: NDArray[Any] | None) -> Study:
         """Add samples and return the sums over all; a subject that came before is refused."""
         names = np.arange(len(X)) if subjects is None else subjects
         piece = Piece(X, labels, names.astype(str))

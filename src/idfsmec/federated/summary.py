@@ -20,7 +20,7 @@ import json
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -38,22 +38,40 @@ from idfsmec.metrics import describe_confounding, site_confounding
 from idfsmec.missing.association import missingness_from_counts
 from idfsmec.solver.scaling import site_maps
 from idfsmec.solver.sums import Block, Sums, join_blocks, join_sums
-from idfsmec.table.columns import SEPARATOR, channel_codes, channel_columns
+from idfsmec.table.columns import SEPARATOR, channel_codes, channel_columns, join_column
 from idfsmec.table.feature_table import same_info
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-#: Raised when files of before can no longer be read. Versions 1 to 3 could reveal single subjects.
-FORMAT_VERSION = 4
+#: Raised when files of before can no longer be read. Versions 1 to 4 could reveal single subjects.
+FORMAT_VERSION = 5
 #: Cells of fewer subjects are not written, whatever a site asks for.
 FEWEST_SUBJECTS = 5
 _MOST_BYTES = 2**31  # unpacked; no study has as many
 _ARRAYS = ("subjects", "count", "shift", "scale", "sum_x", "sum_xx", "sum_mean_squares")
 _TEXTS = ("columns", "column_channels", "labels")
-_FACTS = ("settings", "site", "suppressed", "left_out", "acquisition", "min_subjects")
+_FACTS = (
+    *("settings", "site", "suppressed", "left_out", "acquisition", "min_subjects"),
+    "dependence",
+)
 # Negative eigenvalues and differences below this share of the largest number are rounding.
 _ROUNDING = 1e-8
+
+
+def join_condition(channel: str, condition: str) -> str:
+    """Name a channel in one condition, such as ``F3 (eyes-open)``."""
+    return f"{channel} ({condition})"
+
+
+def split_condition(channel: str) -> tuple[str, str]:
+    """Split the name of a channel into channel and condition, which may be empty.
+
+    >>> split_condition("F3 (eyes-open)"), split_condition("F3")
+    (('F3', 'eyes-open'), ('F3', ''))
+    """
+    name, bracket, condition = channel.partition(" (")
+    return (name, condition[:-1]) if bracket and condition.endswith(")") else (channel, "")
 
 
 class Columns:
@@ -93,11 +111,42 @@ class SiteSums(Columns):
     left_out: Mapping[str, int] = field(default_factory=dict)  # of a channel: who hold most of it
     acquisition: Sequence[Mapping[str, Any]] = ()  # fact, value, label and count of subjects
     min_subjects: int = 1
+    dependence: str = ""  # whether columns that follow from other channels were tested
 
     @property
     def n_folds(self) -> int:
         """Number of folds."""
-        return self.subjects.shape[0]
+        return int(self.subjects.shape[0])
+
+    def take(self, conditions: Collection[str], features: Collection[str]) -> SiteSums:
+        """Keep the sums of some conditions and features; a single condition is not named."""
+        kept: list[tuple[int, str, str]] = []
+        for j, (column, channel) in enumerate(
+            zip(self.columns, self.column_channels, strict=True)
+        ):
+            (name, condition), feature = split_condition(channel), column.rpartition(SEPARATOR)[2]
+            if (not conditions or condition in conditions) and (
+                not features or feature in features
+            ):
+                name = name if len(conditions) == 1 else channel
+                kept.append((j, join_column(name, feature), name))
+        if not kept:
+            wanted = ", ".join([*conditions, *features])
+            raise InputError(f"{self.site or 'The summary'} has nothing released of {wanted}.")
+        where = np.array([j for j, _, _ in kept])
+        inside = [np.flatnonzero(np.isin(part, where)) for part in self.channel_columns]
+        pairs = zip(self.sum_xx, inside, strict=True)
+        return replace(
+            self,
+            columns=tuple(column for _, column, _ in kept),
+            column_channels=tuple(channel for _, _, channel in kept),
+            count=self.count[[part.size > 0 for part in inside]],
+            sum_x=self.sum_x[..., where],
+            sum_xx=tuple(P[..., part[:, None], part] for P, part in pairs if part.size),
+            sum_mean_squares=self.sum_mean_squares[..., where],
+            shift=self.shift[where],
+            scale=self.scale[where],
+        )
 
     @cached_property
     def digest(self) -> str:
@@ -156,6 +205,17 @@ class Summary:
             raise InputError("Nothing would be left.")
         return Summary(left)
 
+    def take(self, *, conditions: Sequence[str] = (), features: Sequence[str] = ()) -> Summary:
+        """Keep some conditions and features of what was released, by default all.
+
+        Channels of a single condition are called as without conditions.
+
+        Returns
+        -------
+        Summary
+        """
+        return Summary(tuple(site.take(conditions, features) for site in self.sites))
+
     def write(self, path: str | PathLike[str]) -> Path:
         """Write the sums of one site to a file, NumPy's ``.npz`` without pickle.
 
@@ -196,7 +256,7 @@ def _about(site: SiteSums) -> str:
     return json.dumps(head | facts, sort_keys=True)
 
 
-def _packed(site: SiteSums) -> dict[str, NDArray]:
+def _packed(site: SiteSums) -> dict[str, NDArray[Any]]:
     """The arrays as they are written: products of each pair of features once."""
     halves = [part[(..., *np.triu_indices(part.shape[-1]))] for part in site.sum_xx]
     empty = np.zeros((*site.subjects.shape, 0))
@@ -204,7 +264,7 @@ def _packed(site: SiteSums) -> dict[str, NDArray]:
     return arrays | {"sum_xx": np.concatenate([empty, *halves], axis=-1)}
 
 
-def _checksum(about: str, arrays: Mapping[str, NDArray]) -> str:
+def _checksum(about: str, arrays: Mapping[str, NDArray[Any]]) -> str:
     """SHA-256 of the description and of every array: name, shape, little-endian bytes."""
     digest = hashlib.sha256(about.encode())
     for name in _ARRAYS:
@@ -250,7 +310,7 @@ def _read(path: Path) -> SiteSums:
     return site
 
 
-def _unpacked(about: Mapping[str, Any], arrays: dict[str, NDArray]) -> SiteSums:
+def _unpacked(about: Mapping[str, Any], arrays: dict[str, NDArray[Any]]) -> SiteSums:
     columns, channels, labels = (tuple(about[name]) for name in _TEXTS)
     if any(array.dtype.kind not in "iuf" for array in arrays.values()):
         raise TypeError("arrays of something else than numbers")
@@ -277,6 +337,7 @@ def _unpacked(about: Mapping[str, Any], arrays: dict[str, NDArray]) -> SiteSums:
         left_out={str(k): int(v) for k, v in about["left_out"].items()},
         acquisition=[dict(row) for row in about["acquisition"]],
         min_subjects=int(about["min_subjects"]),
+        dependence=str(about["dependence"]),
         **arrays,
     )
 
@@ -328,7 +389,7 @@ def _problems(site: SiteSums) -> Iterator[tuple[Any, str]]:
         yield negative, f"the products of channel {name} are not positive semidefinite"
 
 
-def _by_class(numbers: NDArray, labels: Sequence[Any]) -> str:
+def _by_class(numbers: NDArray[Any], labels: Sequence[Any]) -> str:
     """Return the number of subjects of each class, such as "30 HC, 28 MDD"."""
     return ", ".join(f"{n} {label}" for n, label in zip(numbers, labels, strict=True))
 
@@ -353,6 +414,8 @@ def _describe(site: SiteSums) -> str:
     lines += [f"{name:<12}{'':>9}  suppressed: {why}" for name, why in site.suppressed.items()]
     features = dict.fromkeys(column.rpartition(SEPARATOR)[2] for column in site.columns)
     lines += ["", "Features: " + ", ".join(features)]
+    if site.dependence:
+        lines.append(f"Columns that follow from other channels: {site.dependence}.")
     for row in site.acquisition:
         lines.append(f"Acquisition: {row['fact']} = {row['value']}: {row['count']} {row['label']}")
     if site.settings:

@@ -169,6 +169,23 @@ def choose_montage(names: Iterable[str]) -> str | None:
     return _current_name(_TEMPLATE) if wanted & standard else None
 
 
+@cache
+def _sensors() -> frozenset[str]:
+    """Names of the sensors of nets and caps that number them."""
+    return frozenset(
+        name.casefold() for cap in _OTHER_MONTAGES for name in standard_montage(cap).ch_names
+    )
+
+
+def is_electrode(name: str) -> bool:
+    """Return whether a name stands for an electrode of 10-05, or of a net or cap that MNE knows.
+
+    >>> [is_electrode(name) for name in ("F3", "E17", "F4-F3", "frontal")]
+    [True, True, False, False]
+    """
+    return standard_name(name) is not None or name.casefold() in _sensors()
+
+
 def channel_positions(
     names: Sequence[str], montage: str | mne.channels.DigMontage | None = None
 ) -> NDArray[np.float64]:
