@@ -1,9 +1,9 @@
-"""Coverage of confidence intervals of cross-validated scores, and errors of tests between methods.
+"""Coverage of confidence intervals of cross-validated scores; errors of tests between methods.
 
-``python -m benchmarks.quality.intervals --studies 400 --jobs 16`` simulates studies, cross-validates
-ridge discriminants on them, and compares each interval with the performance of the model that is
-fitted to the whole study, on 4000 new participants. Cells: no, a moderate and a strong signal; 40,
-80 and 200 participants, balanced or 20 % of the second class; 1 and 6 epochs.
+``python -m benchmarks.quality.intervals --studies 400 --jobs 16`` simulates studies,
+cross-validates ridge discriminants on them, and compares each interval with the performance of
+the model that is fitted to the whole study, on 4000 new participants. Cells: no, a moderate and a
+strong signal; 40, 80 and 200 participants, balanced or 20 % of the second class; 1 and 6 epochs.
 """
 
 from __future__ import annotations
@@ -75,18 +75,18 @@ def score(decisions: np.ndarray, y: np.ndarray) -> tuple[float, float]:
 def study(
     signal: str, n: int, share: float, n_epochs: int, n_splits: int, n_repeats: int, seed: int
 ) -> dict[str, Any]:
-    """Cross-validate on one study; return scores, influences, and the truth of the final models."""
+    """Cross-validate on one study: scores, influences, and the truth of the final models."""
     with threadpool_limits(1):
         population = Population(SIGNALS[signal], seed)
         X, y = population.draw(n, share, n_epochs)
         new, new_y = population.draw(N_NEW, 0.5, n_epochs)
-        truth = [
-            score(decide(X[..., of], y, new[..., of]), new_y) for of in population.methods
-        ]
+        truth = [score(decide(X[..., of], y, new[..., of]), new_y) for of in population.methods]
         folds = np.full((n_repeats, n_splits, N_METHODS, 2), np.nan)
         influence = np.zeros((n_repeats, n))
         for repeat in range(n_repeats):
-            splits = make_folds(y, np.arange(n), n_splits=n_splits, random_state=1000 * seed + repeat)
+            splits = make_folds(
+                y, np.arange(n), n_splits=n_splits, random_state=1000 * seed + repeat
+            )
             for at, (train, test) in enumerate(splits):
                 for method, of in enumerate(population.methods):
                     held_out = decide(X[train][..., of], y[train], X[test][..., of])
@@ -149,7 +149,9 @@ def p_values(found: dict[str, Any], repeats: int) -> np.ndarray:
     return np.asarray(2 * special.stdtr(n_splits - 1, -np.abs(t)))
 
 
-def cell(signal: str, n: int, share: float, n_epochs: int, n_splits: int, n_repeats: int, seeds: range) -> list[dict[str, Any]]:
+def cell(
+    signal: str, n: int, share: float, n_epochs: int, n_splits: int, n_repeats: int, seeds: range
+) -> list[dict[str, Any]]:
     rows = []
     n_min = round(min(share, 1 - share) * n)
     for seed in seeds:
@@ -157,10 +159,26 @@ def cell(signal: str, n: int, share: float, n_epochs: int, n_splits: int, n_repe
         known = {"signal": signal, "n": n, "share": share, "epochs": n_epochs, "k": n_splits}
         for name, (low, high) in intervals(found, n_min, n).items():
             truth = found["truth"][0][SCORES.index(name.split(",")[0])]
-            rows.append({**known, "interval": name, "right": low <= truth <= high, "width": high - low, "above": low > 0.5, "below": high < truth})
+            rows.append(
+                {
+                    **known,
+                    "interval": name,
+                    "right": low <= truth <= high,
+                    "width": high - low,
+                    "above": low > 0.5,
+                    "below": high < truth,
+                }
+            )
         for repeats in sorted({1, n_repeats}):
             p = p_values(found, repeats)
-            rows.append({**known, "interval": f"test, {repeats}", "right": p[0] >= 0.05, "width": p.min() * (N_METHODS - 1) >= 0.05})
+            rows.append(
+                {
+                    **known,
+                    "interval": f"test, {repeats}",
+                    "right": p[0] >= 0.05,
+                    "width": p.min() * (N_METHODS - 1) >= 0.05,
+                }
+            )
     return rows
 
 
@@ -188,10 +206,18 @@ def main() -> None:
     if options.out:
         by_cell.to_csv(options.out)
     summary = by_cell.groupby(level=["interval", "k"]).agg(
-        coverage=("right", "mean"), worst=("right", "min"), best=("right", "max"), width=("width", "mean")
+        coverage=("right", "mean"),
+        worst=("right", "min"),
+        best=("right", "max"),
+        width=("width", "mean"),
     )
     none = by_cell.xs("none", level="signal").groupby(level=["interval", "k"])["above"]
-    print(summary.join(none.mean().rename("above chance")).join(none.max().rename("worst above")).round(3).to_string())
+    print(
+        summary.join(none.mean().rename("above chance"))
+        .join(none.max().rename("worst above"))
+        .round(3)
+        .to_string()
+    )
 
 
 if __name__ == "__main__":
