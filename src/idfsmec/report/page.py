@@ -34,7 +34,6 @@ from idfsmec.table.verdicts import NOT_AUDITED
 PAGE, FOLDER = "report.html", "figures"
 
 
-#: Every kind of figure of a table, in the order in which they are drawn.
 class Figure(NamedTuple):
     """A kind of figure: section of the page, what it shows of a table, drawing, how to read it."""
 
@@ -353,6 +352,7 @@ def _findings(table: TableResults) -> dict[str, Any]:
         {
             "name": str(channel),
             "weight": float(weight),
+            "value": f"{weight:#.3g}",
             "relative": float(weight) / (float(weights.iloc[0]) or 1.0),
             "times_equal": float(weight) * len(weights),
         }
