@@ -95,7 +95,8 @@ def test_a_participant_under_another_name_is_known_by_values(table, path, case):
 def test_other_participants_are_not_taken_for_known_ones(table, path):
     release(table, path)
     for seed in range(3):
-        release(cohort(120, seed=20 + seed, prefix=f"new{seed}_"), path)
+        later = release(cohort(120, seed=20 + seed, prefix=f"new{seed}_"), path)
+        assert later.sites[0].subjects.sum() == 120
 
 
 def test_a_distance_is_the_root_mean_square_difference():
