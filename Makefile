@@ -15,7 +15,7 @@ help:
 	@echo "make test-lowest   run it with the lowest versions that pyproject.toml allows"
 	@echo "make test-prerelease   run it with the newest versions, also those not released yet"
 	@echo "make coverage   run it and list lines and branches that it does not reach"
-	@echo "make lint   ruff, mypy, import-linter and codespell"
+	@echo "make lint   ruff, mypy --strict, import-linter and codespell"
 	@echo "make bench  time idfsmec against its peers, half an hour; BENCH=grid for one of them"
 	@echo "make bench-compare REF=main   time this tree against a revision"
 	@echo "make fuzz   feed random bytes to the text readers for a minute"

@@ -350,6 +350,7 @@ def _on_dask(
     without end, and a scheduler that dies hands out results that are none.
     """
     import distributed
+    from distributed.comm.core import CommClosedError
 
     waiting = enumerate(tasks)
     shared: list[Any] = []
@@ -373,14 +374,14 @@ def _on_dask(
                 time.sleep(0.02)
             future = next(completed) if completed.has_ready() else None
             if future is None or client.status != "running":  # waiting would never end
-                raise distributed.comm.CommClosedError
+                raise CommClosedError
             if future.status == "lost":  # with its worker, after it was done: it is done again
                 completed.add(future)
                 continue
             _check_future(future, sorted(index + 1 for index in under_way.values()))
             del under_way[future]
             yield future.result()
-    except distributed.comm.CommClosedError:
+    except CommClosedError:
         raise WorkerError(
             "the Dask scheduler is gone. Finished tasks are kept: start scheduler and workers "
             "again and give the same command to continue"

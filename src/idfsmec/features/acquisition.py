@@ -115,7 +115,8 @@ def _line_noise(frequencies: Floats, power: Floats) -> tuple[float | None, float
 def _near_line(frequencies: Floats) -> Mask:
     """Mark bins that line noise or its harmonics may touch."""
     away = [np.abs((frequencies + line / 2) % line - line / 2) for line in LINE_FREQUENCIES]
-    return np.min(away, axis=0) <= 2.0
+    near: Mask = np.min(away, axis=0) <= 2.0
+    return near
 
 
 def _rms(frequencies: Floats, power: Floats, low: float, high: float) -> float:

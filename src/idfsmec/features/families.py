@@ -247,12 +247,14 @@ class EpochSignal:
     @property
     def n_times(self) -> int:
         """Samples per epoch."""
-        return self.data.shape[-1]
+        n_times: int = self.data.shape[-1]
+        return n_times
 
     @cached_property
     def mean(self) -> Array:
         """Mean of each epoch, shape (...)."""
-        return self.data.mean(axis=-1)
+        mean: Array = self.data.mean(axis=-1)
+        return mean
 
     @cached_property
     def centred(self) -> Array:
@@ -279,7 +281,7 @@ class EpochSignal:
         from scipy import fft
 
         spectrum = fft.rfft(self.data)
-        power = np.square(spectrum.real)
+        power: Array = np.square(spectrum.real)
         power += np.square(spectrum.imag)
         power *= _sides(self.n_times) / self.n_times**2
         return power
@@ -302,7 +304,8 @@ class EpochSignal:
         """
         from scipy.signal import welch
 
-        return welch(self.data, self.sfreq, nperseg=self._welch_samples)[1]
+        density: Array = welch(self.data, self.sfreq, nperseg=self._welch_samples)[1]
+        return density
 
     def band_variance(self, band: str) -> Array:
         """Compute the population variance behind an ideal band-pass, shape (...).
@@ -312,13 +315,15 @@ class EpochSignal:
         the mean and never counts.
         """
         bins = self._bins(self.frequencies, band)
-        return self.power[..., max(bins.start, 1) : bins.stop].sum(axis=-1)
+        variance: Array = self.power[..., max(bins.start, 1) : bins.stop].sum(axis=-1)
+        return variance
 
     def band_power(self, band: str) -> Array:
         """Integrate Welch's density over the band: sum of bins times their width, shape (...)."""
         bins = self._bins(self.welch_frequencies, band)
         width = self.welch_frequencies[1] - self.welch_frequencies[0]
-        return self.psd[..., bins].sum(axis=-1) * width
+        power: Array = self.psd[..., bins].sum(axis=-1) * width
+        return power
 
     def _bins(self, frequencies: NDArray[np.floating], band: str) -> slice:
         """Bins of a band in a spectrum: lower edge in, upper edge out."""
@@ -339,7 +344,8 @@ class EpochSignal:
 
 def _dot(a: Array, b: Array) -> Array:
     """Sum of products over the last axis, without an array of the products."""
-    return np.einsum("...t,...t->...", a, b)
+    products: Array = np.einsum("...t,...t->...", a, b)
+    return products
 
 
 def _log_or_zero(x: Array) -> Array:
@@ -403,7 +409,8 @@ def nonstationary_index(signal: EpochSignal) -> Array:
         )
     segments = signal.centred[..., : n_segments * length]
     means = segments.reshape(*segments.shape[:-1], n_segments, length).mean(axis=-1)
-    return means.std(axis=-1) / np.sqrt(signal.variance)
+    index: Array = means.std(axis=-1) / np.sqrt(signal.variance)
+    return index
 
 
 def _crossing_outputs(settings: FeatureSettings) -> list[str]:
@@ -431,7 +438,8 @@ def shannon_entropy(signal: EpochSignal) -> Array:
     magnitude = np.abs(signal.data)
     total = magnitude.sum(axis=-1)
     # -sum (m/S) ln (m/S) = ln S - sum(m ln m) / S: one pass, no division per sample.
-    return np.log(total) - _dot(magnitude, _log_or_zero(magnitude)) / total
+    entropy: Array = np.log(total) - _dot(magnitude, _log_or_zero(magnitude)) / total
+    return entropy
 
 
 # --- of the spectra --------------------------------------------------------------------------
@@ -451,7 +459,8 @@ def c0_complexity(signal: EpochSignal) -> Array:
     weak = power <= 2 * limit
     single = _sides(signal.n_times) == 1
     weak[..., single] = power[..., single] <= limit
-    return power.sum(axis=-1, where=weak) / total
+    share: Array = power.sum(axis=-1, where=weak) / total
+    return share
 
 
 @register_feature("spectral_entropy")
@@ -586,7 +595,10 @@ def _mne_feature(name: str) -> Feature:
 
 
 def _mne_functions(sfreq: float) -> dict[str, Any]:
-    return _library("mne_features.univariate", "spectra").get_univariate_funcs(sfreq)
+    functions: dict[str, Any] = _library(
+        "mne_features.univariate", "spectra"
+    ).get_univariate_funcs(sfreq)
+    return functions
 
 
 def _compute_mne(name: str, signal: EpochSignal) -> Array:

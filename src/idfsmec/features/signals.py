@@ -163,7 +163,8 @@ class Signals:
             return self.grid.starts
         if self.onsets is not None:
             return self.onsets
-        return np.arange(len(self.data)) * (self.data.shape[-1] / self.sfreq)
+        starts: Floats = np.arange(len(self.data)) * (self.data.shape[-1] / self.sfreq)
+        return starts
 
     def as_epochs(self) -> Floats:
         """Cut the signal at its own rate, (n_epochs, n_channels, n_times)."""
@@ -301,7 +302,8 @@ def _read(measured: mne.io.BaseRaw | mne.BaseEpochs, names: list[str], source: s
     # By number, because MNE gives a copy then, of a Raw too.
     picks = [measured.ch_names.index(name) for name in names]
     try:
-        return measured.get_data(picks=picks)
+        signals: Array = measured.get_data(picks=picks)
+        return signals
     except MemoryError:
         raise
     except Exception as error:

@@ -107,7 +107,7 @@ def association_warning(frame: pd.DataFrame) -> str | None:
     )
 
 
-def _exact_p(counts: NDArray, n_subjects: NDArray) -> float:
+def _exact_p(counts: NDArray[np.integer], n_subjects: NDArray[np.integer]) -> float:
     """Return the probability of a table no more probable than this one, margins as they are."""
     from scipy.stats import multivariate_hypergeom  # takes a while to load
 

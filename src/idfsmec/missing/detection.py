@@ -146,7 +146,8 @@ class Detection:
     @property
     def missing(self) -> Mask:
         """Bool of shape (n_epochs, n_channels): True where any rule hit."""
-        return np.any(list(self.reasons.values()), axis=0)
+        missing: Mask = np.any(list(self.reasons.values()), axis=0)
+        return missing
 
     @property
     def observed(self) -> pd.DataFrame:
@@ -358,7 +359,8 @@ def unusable(lowest: NDArray[np.floating], highest: NDArray[np.floating]) -> Mas
     with np.errstate(invalid="ignore", over="ignore"):
         spread = highest - lowest
         size = np.maximum(np.abs(lowest), np.abs(highest))
-        return ~(np.isfinite(spread) & (spread > _CONSTANT * size))
+        useless: Mask = ~(np.isfinite(spread) & (spread > _CONSTANT * size))
+    return useless
 
 
 def _apply_rules(
@@ -430,7 +432,7 @@ def _pops(jumps: np.ndarray, positions: np.ndarray, nearest: np.ndarray, limit: 
     # False where the position is unknown
     far_from_eyes = angles_between(positions, EYES)[:, 0] > _EYES_REACH
     times = np.where(far_from_eyes, _POP_RELATIVE, _POP_RELATIVE_EYES)
-    pops = (largest > times * usual) & (largest > _POP_LEAST * limit)
+    pops: Mask = (largest > times * usual) & (largest > _POP_LEAST * limit)
     pops |= largest > limit
     if nearest.shape[1] > _NEIGHBOURS_LEAST:
         # Eyes and muscle move several electrodes.
@@ -496,7 +498,8 @@ class _EpochStats:
     @cached_property
     def amplitude(self) -> np.ndarray:
         """Median of the windows' standard deviations: a blink or a twitch does not move it."""
-        return np.median(self.window_sd, axis=2)
+        amplitude: np.ndarray = np.median(self.window_sd, axis=2)
+        return amplitude
 
 
 def _block_stats(
@@ -538,10 +541,11 @@ def _jumps(centred: np.ndarray, sfreq: float) -> np.ndarray:
     parts = centred[..., : n_halves * half * short]
     means = parts.reshape(*centred.shape[:-1], n_halves, half, short).mean(axis=-1)
     low, high = means.min(axis=-1), means.max(axis=-1)
-    if n_halves == 1:
-        return high - low
-    highest = np.maximum(high[..., 1:], high[..., :-1])
-    return highest - np.minimum(low[..., 1:], low[..., :-1])
+    if n_halves > 1:
+        low = np.minimum(low[..., 1:], low[..., :-1])
+        high = np.maximum(high[..., 1:], high[..., :-1])
+    jumps: np.ndarray = high - low
+    return jumps
 
 
 def _spectral_stats(
@@ -559,7 +563,8 @@ def _spectral_stats(
 
     def rms(bins: slice | Mask) -> np.ndarray:
         inside = spectrum[..., bins]
-        return np.sqrt((inside.real**2 + inside.imag**2).sum(axis=-1))
+        root: np.ndarray = np.sqrt((inside.real**2 + inside.imag**2).sum(axis=-1))
+        return root
 
     # Bins within 1 Hz (or two bins) of the line frequency and its next two harmonics.
     reach = max(1.0, 2 * frequencies[1]) if len(frequencies) > 1 else 1.0

@@ -164,7 +164,8 @@ class _Spectrum:
 
     def _line(self, frequency: float) -> NDArray[np.bool_]:
         away = np.abs(self.frequencies - frequency)
-        return away <= max(_REACH, 0.75 * self.frequencies[1])
+        near: NDArray[np.bool_] = away <= max(_REACH, 0.75 * self.frequencies[1])
+        return near
 
     def stands_out(self, frequency: float, chance: float, least: float = _LEAST_RATIO) -> bool:
         """Return whether there is a line that is large enough to matter."""
@@ -265,4 +266,5 @@ def _fit_finite(window: Array, sines: Array, weights: Array) -> Array:
     basis = np.column_stack([sines[good], np.ones(good.sum())])
     target = window[good] - window[good].mean()
     solution, *_ = np.linalg.lstsq(root * basis, root[:, 0] * target, rcond=1e-6)
-    return solution[: sines.shape[1]]
+    amplitudes: Array = solution[: sines.shape[1]]
+    return amplitudes

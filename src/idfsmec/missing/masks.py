@@ -144,7 +144,8 @@ def onsets_of(epochs: mne.BaseEpochs) -> np.ndarray:
     # Events count the samples of the recording, which was faster where epochs were resampled; of
     # epochs that were saved, MNE reads this rate as an array.
     rate = np.ravel(getattr(epochs, "_raw_sfreq", epochs.info["sfreq"]))[0]
-    return epochs.events[:, 0] / float(rate) + epochs.times[0]
+    onsets: np.ndarray = epochs.events[:, 0] / float(rate) + epochs.times[0]
+    return onsets
 
 
 def observed_from_reject_log(

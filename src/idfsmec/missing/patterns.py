@@ -153,7 +153,7 @@ def _table_positions(table: FeatureTable) -> np.ndarray:
         in_montage = channel_positions(table.channels, str(montage))
         positions = np.where(np.isnan(in_montage), positions, in_montage)
     unknown = np.isnan(positions).any(axis=1)
-    if unknown.mean() > 0.5 and len(unknown) > 1:
+    if unknown.mean() > 0.5 and len(positions) > 1:
         names = np.array(table.channels)[unknown].tolist()
         raise InputError(
             f"pattern 'region' needs to know where the electrodes are, and {', '.join(names[:5])}"
@@ -295,7 +295,9 @@ def _leave_one(observed: Mask, removed: Mask, rng: np.random.Generator) -> Mask:
     """Give emptied samples a channel back and remove one from a sample that has more, if any."""
 
     def one_per_row(allowed: Mask) -> np.ndarray:
-        return np.argmax(np.where(allowed, rng.uniform(0.1, 1.0, allowed.shape), 0.0), axis=1)
+        priority = np.where(allowed, rng.uniform(0.1, 1.0, allowed.shape), 0.0)
+        columns: np.ndarray = priority.argmax(axis=1)
+        return columns
 
     kept = observed & ~removed
     emptied = np.flatnonzero(observed.any(axis=1) & ~kept.any(axis=1))

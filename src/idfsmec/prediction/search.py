@@ -172,4 +172,5 @@ missingness_, effects_
     @property
     def effects_(self) -> pd.DataFrame:
         """Direction and size of every feature, by subject."""
-        return self.selector_.effects_
+        effects: pd.DataFrame = self.selector_.effects_
+        return effects

@@ -182,7 +182,8 @@ def load_mat(path: Path, **options: Any) -> dict[str, Any]:
 
     try:
         _check_elements(path)
-        return loadmat(path, **options)
+        variables: dict[str, Any] = loadmat(path, **options)
+        return variables
     except NotImplementedError as error:
         raise InputError(
             f"{path}: this file is of MATLAB version 7.3, the release is not. Save it again in "

@@ -200,7 +200,8 @@ def epoch_conditions(epochs: mne.BaseEpochs) -> list[str]:
     if getattr(epochs, "metadata", None) is not None:
         for column in epochs.metadata:
             if str(column).casefold() == "condition":
-                return epochs.metadata[column].astype(str).tolist()
+                conditions: list[str] = epochs.metadata[column].astype(str).tolist()
+                return conditions
     names = {code: name for name, code in getattr(epochs, "event_id", {}).items()}
     if set(names.values()) <= {"1"}:  # what MNE calls events that it makes itself
         return []
@@ -284,8 +285,9 @@ def find_boundaries(raw: mne.io.BaseRaw) -> NDArray[np.float64]:
     ]
     if len(raw.filenames) == 1 and raw.filenames[0]:
         times += find_pauses(Path(raw.filenames[0]))
-    seconds = np.unique(np.round(np.array(times, dtype=np.float64) - raw.first_time, 6))
-    length = raw.n_times / raw.info["sfreq"]
+    onsets = np.array(times, dtype=np.float64) - raw.first_time
+    seconds: NDArray[np.float64] = np.unique(np.round(onsets, 6))
+    length = float(raw.n_times / raw.info["sfreq"])
     return seconds[(seconds > LEAST_PAUSE) & (seconds < length - LEAST_PAUSE)]
 
 

@@ -339,7 +339,8 @@ class _Scalp:
         chords = np.linalg.norm(self.positions[:, None] - self.positions[None], axis=-1)
         correlation = shared + (1 - shared) * np.exp(-((chords / reach) ** 1.5))
         root = np.linalg.cholesky(correlation + 1e-9 * np.eye(len(correlation)))
-        return root / np.linalg.norm(root, axis=1, keepdims=True)
+        mixing: Array = root / np.linalg.norm(root, axis=1, keepdims=True)
+        return mixing
 
 
 def _make_scalp(n_channels: int) -> _Scalp:
@@ -362,7 +363,7 @@ def _draw_brain(
     unit = np.sqrt(sfreq * n_padded / 2)
 
     mixed = _mixed_noise(rng, scalp.mixing(shared=0.2, reach=0.8), len(frequencies))
-    signal = fft.irfft(mixed * np.sqrt(background) * unit, n_padded)[:, :n_times]
+    signal: Array = fft.irfft(mixed * np.sqrt(background) * unit, n_padded)[:, :n_times]
 
     band = slice(*np.searchsorted(frequencies, (5.0, 15.0)))
     spectrum = np.zeros((len(scalp.ch_names), len(frequencies)), dtype=complex)
@@ -450,7 +451,8 @@ def _solve_gain(power: Array, shape: Array, target: Array) -> Array:
 def _mixed_noise(rng: Rng, mixing: Array, n_frequencies: int) -> Array:
     """Draw complex white noise of unit power, alike in electrodes that are near each other."""
     parts = rng.standard_normal((len(mixing), 2 * n_frequencies))
-    return (mixing @ parts).view(complex) / np.sqrt(2)
+    noise: Array = (mixing @ parts).view(complex) / np.sqrt(2)
+    return noise
 
 
 def _slow_envelope(rng: Rng, sfreq: float, n_times: int) -> Array:
@@ -463,7 +465,8 @@ def _slow_envelope(rng: Rng, sfreq: float, n_times: int) -> Array:
     spectrum[:keep] = noise * np.exp(-0.5 * (frequencies[:keep] / 0.3) ** 2)
     wave = fft.irfft(spectrum, n_padded)[:n_times]
     envelope = np.exp(0.4 * wave / max(wave.std(), 1e-300))
-    return envelope / np.sqrt((envelope**2).mean())
+    waxing: Array = envelope / np.sqrt((envelope**2).mean())
+    return waxing
 
 
 def _add_artifacts(rng: Rng, scalp: _Scalp, signal: Array, sfreq: float) -> None:
@@ -471,7 +474,8 @@ def _add_artifacts(rng: Rng, scalp: _Scalp, signal: Array, sfreq: float) -> None
     n_times = signal.shape[1]
 
     def degrees_from(direction: Array) -> Array:
-        return np.degrees(np.arccos(np.clip(scalp.positions @ direction, -1, 1)))
+        degrees: Array = np.degrees(np.arccos(np.clip(scalp.positions @ direction, -1, 1)))
+        return degrees
 
     # Share of an eye's potential that an electrode sees: about 0.9 at Fp1, 0.1 at Cz.
     from_eyes = degrees_from(np.array([0.0, 0.95, -0.31]))
@@ -510,14 +514,15 @@ def _train(rng: Rng, n_times: int, sfreq: float, per_minute: float, shape: Array
     n_events = rng.poisson(per_minute * n_times / sfreq / 60)
     sizes = rng.choice([-1.0, 1.0], n_events) * rng.lognormal(0, 0.25, n_events)
     np.add.at(impulses, rng.integers(0, n_times, n_events), sizes)
-    return fftconvolve(impulses, shape)[:n_times]
+    train: Array = fftconvolve(impulses, shape)[:n_times]
+    return train
 
 
 def _line(rng: Rng, n_times: int, sfreq: float) -> Array:
     """Return line noise of amplitude 1, with its third harmonic where it fits."""
     time = np.arange(n_times) / sfreq
     phases = rng.uniform(0, 2 * np.pi, 2)
-    wave = np.sin(2 * np.pi * _LINE_FREQ * time + phases[0])
+    wave: Array = np.sin(2 * np.pi * _LINE_FREQ * time + phases[0])
     if sfreq / 2 > 3 * _LINE_FREQ:
         wave += 0.15 * np.sin(6 * np.pi * _LINE_FREQ * time + phases[1])
     return wave
@@ -564,4 +569,5 @@ def _power_law(rng: Rng, n_times: int, sfreq: float, exponent: float, lowest: fl
     spectrum = noise * frequencies ** (-exponent / 2)
     # Scaled by the expected, not the realised, deviation: a short piece may lie still.
     expected = np.sqrt(2 * (2 * frequencies[1:] ** -exponent).sum()) / n_padded
-    return fft.irfft(spectrum, n_padded)[:n_times] / expected
+    signal: Array = fft.irfft(spectrum, n_padded)[:n_times] / expected
+    return signal

@@ -42,7 +42,7 @@ from idfsmec.table.feature_table import refuse_table
 DEFAULT_COUNT = 20
 
 
-class RankingSelector(SelectorMixin, CheckedEstimator):  # type: ignore[misc]
+class RankingSelector(SelectorMixin, CheckedEstimator):
     """A selector that orders all features and keeps the first ``n_features_to_select``."""
 
     # Of all parameters that selectors share; a subclass adds its own, or what it means by them.

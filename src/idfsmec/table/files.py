@@ -294,7 +294,10 @@ def _convert(content: bytes, separator: str, options: pa_csv.ConvertOptions) -> 
     # A line must fit a block: numbers take more room than names, but not so much more.
     blocks = pa_csv.ReadOptions(block_size=max(1 << 20, 64 * content.find(b"\n")))
     signs = pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-    return pa_csv.read_csv(pa.BufferReader(content), blocks, signs, options).to_pandas()
+    table: pd.DataFrame = pa_csv.read_csv(
+        pa.BufferReader(content), blocks, signs, options
+    ).to_pandas()
+    return table
 
 
 def _parse(
