@@ -1,7 +1,13 @@
 import dataclasses
+import os
+import subprocess
+import sys
 
 import pytest
-from sklearn.impute import KNNImputer
+from sklearn.feature_selection import SelectKBest, f_classif
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 from idfsmec.evaluation import Protocol
 from idfsmec.evaluation.tasks import plan_folds, run_task
@@ -59,6 +65,21 @@ def test_a_key_changes_with_the_version_of_the_package(arrays, monkeypatch):
     before = key(arrays)
     monkeypatch.setattr("idfsmec.evaluation.tasks.__version__", "99.0")
     assert key(arrays) != before
+
+
+PIPELINE = make_pipeline(SimpleImputer(), SelectKBest(f_classif), LogisticRegression())
+
+
+def test_another_process_finds_the_tasks_of_a_pipeline_of_scikit_learn(arrays):
+    command = f"from {__name__} import *; print(key(make_arrays(), Method('pipe', PIPELINE)))"
+    done = subprocess.run(
+        [sys.executable, "-c", command],
+        env=os.environ | {"PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == key(arrays, Method("pipe", PIPELINE))
 
 
 def test_a_key_does_not_change_with_names_of_files_or_with_other_units(arrays):

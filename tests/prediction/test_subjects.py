@@ -1,5 +1,7 @@
 """Subjects a model has not seen: other caps, other spellings, doubts, and intervals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,8 +9,10 @@ import pytest
 from idfsmec.errors import InputError
 from idfsmec.features import extract_table
 from idfsmec.prediction import extract_subjects, fit_model, predict_subjects
+from idfsmec.prediction import model as model_module
+from idfsmec.prediction import subjects as subjects_module
 from idfsmec.recordings import simulate_cohort
-from idfsmec.table import FeatureTable
+from idfsmec.table import FeatureTable, columns
 from tests.conftest import write
 from tests.evaluation.cohorts import make_cohort
 
@@ -35,6 +39,24 @@ def test_subjects_are_told_apart(small_model, newcomers):
     assert frame["low"].isna().all()  # the model was not measured
     assert (frame["channels present"] == 1.0).all()
     assert (frame["epochs"] == 4).all()
+
+
+def test_names_of_columns_are_split_once_however_many_subjects_are_predicted(monkeypatch):
+    split, tables = columns.split_column, [make_cohort(n_subjects=n, effect=3.0) for n in (8, 24)]
+    model, names = fit_model(tables[1]), []
+
+    def count(name):
+        names.append(name)
+        return split(name)
+
+    for module in (model_module, subjects_module):
+        monkeypatch.setattr(module, "split_column", count)
+    counts = []
+    for table in tables:
+        names.clear()
+        predict_subjects(replace(model), table)
+        counts.append(len(names))
+    assert 0 < counts[0] == counts[1] == 2 * len(model.columns)  # of model and table
 
 
 def test_the_channels_that_tell_the_groups_apart_speak_loudest(small_model, newcomers):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from idfsmec.errors import InputError, RecordingError
+from idfsmec.features import FeatureSettings, extract_table
 from idfsmec.recordings import channel_plan, read_manifest
 from idfsmec.recordings.recording import files_of
 
@@ -81,6 +82,20 @@ def test_names_and_birthdays_in_headers_are_not_passed_on(tmp_path, make_raw, id
     known = repr(dict(loaded.info)) + repr(vars(loaded))
     for secret in ("Zhang", "P0815", "1980"):
         assert secret not in known
+
+
+def test_mne_can_hash_and_cut_and_save_what_is_loaded(tmp_path, make_raw):
+    names = ["EEG Fp1-LE", "EEG 23A-23R", "Cz"]
+    make_raw(names, seconds=8).save(tmp_path / "s1_raw.fif", verbose="ERROR")
+    (tmp_path / "study.csv").write_text("path,subject,label\ns1_raw.fif,01,HC\n")
+    recordings = read_manifest(tmp_path / "study.csv")
+    raw = recordings[0].load().load_data(verbose="error")
+    assert hash(raw) == hash(recordings[0].load().load_data(verbose="error"))
+    epochs = mne.make_fixed_length_epochs(raw, 4.0, preload=True, verbose="error").pick("eeg")
+    epochs.save(tmp_path / "s1-epo.fif", verbose="error")
+    saved = mne.read_epochs(tmp_path / "s1-epo.fif", verbose="error")
+    settings = FeatureSettings(features=["mean"], epoch=4)
+    assert saved.ch_names == extract_table(recordings, settings).table.channels == ["Fp1", "Cz"]
 
 
 def test_recordings_can_be_sent_to_worker_processes(tmp_path, make_raw):

@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -105,10 +106,15 @@ class Model:
         """Labels in the order of the probabilities."""
         return list(self.estimator.classes_.tolist())
 
-    @property
+    @cached_property
+    def column_parts(self) -> list[tuple[str, str]]:
+        """Channel and feature of each column."""
+        return [split_column(column) for column in self.columns]
+
+    @cached_property
     def channels(self) -> list[str]:
         """Channel names, each once, in the order of the columns."""
-        return list(dict.fromkeys(split_column(column)[0] for column in self.columns))
+        return list(dict.fromkeys(channel for channel, _ in self.column_parts))
 
     @property
     def prior(self) -> list[float]:

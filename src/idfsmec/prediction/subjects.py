@@ -213,7 +213,7 @@ def extract_subjects(
     InputError
         The table was made elsewhere, or has columns that no registered feature gives.
     """
-    features = [split_column(column)[1] for column in model.columns]
+    features = [feature for _, feature in model.column_parts]
     settings = FeatureSettings.from_dict(model.settings, columns=features)
     sources = [r if isinstance(r, Recording) else Path(r) for r in recordings]
     stems = [source.stem for source in sources if isinstance(source, Path)]
@@ -247,14 +247,17 @@ def _match_columns(model: Model, table: FeatureTable) -> tuple[pd.DataFrame, lis
     split = [split_column(str(column)) for column in table.X.columns]
     names = [join_column(channels[channel], feature) for channel, feature in split]
     if not set(names) & set(model.columns):
-        features = dict.fromkeys(split_column(column)[1] for column in model.columns)
+        features = dict.fromkeys(feature for _, feature in model.column_parts)
         raise InputError(
             f"There is no common feature: the model has {listing(features)}, the table "
             f"{listing(table.features)}."
         )
     absent = [channel for channel in model.channels if channel not in channels.values()]
-    lacking = [column for column in model.columns if column not in names]
-    lacking = [column for column in lacking if split_column(column)[0] not in absent]
+    lacking = [
+        column
+        for column, (channel, _) in zip(model.columns, model.column_parts, strict=True)
+        if column not in names and channel not in absent
+    ]
     notes = {
         "channels matched by their positions": [f"{a} is {b}" for a, b in renamed.items()],
         "channels that the model does not know, ignored": unknown,
@@ -314,7 +317,7 @@ def _predict_subject(
             f"unlike the training data: {distance:.1f} times as far from them as "
             f"{USUAL_SHARE:.0%} of the training participants"
         )
-    unit, channels = _find_other_unit(model.imputer, X)
+    unit, channels = _find_other_unit(model, X)
     if unit:
         doubts.append(f"{listing(channels)}: apparently in {unit}")
     suppressed = (unit or distance > _FAR_OUTSIDE) and not allow_unusual
@@ -409,17 +412,18 @@ def _deviations(
     return float(np.sqrt(np.maximum(np.median(squares), 0.0))), float(np.sqrt(variances))
 
 
-def _find_other_unit(imputer: ChannelImputer, X: pd.DataFrame) -> tuple[str, list[str]]:
+def _find_other_unit(model: Model, X: pd.DataFrame) -> tuple[str, list[str]]:
     """Name the unit that some channels of a subject seem to be in, and these channels.
 
     Signals in volts in place of microvolts are a million times too small: so are their amplitudes,
     powers are by the square of that, and logarithms are shifted.
     """
+    imputer = model.imputer
     typical = np.sqrt(imputer.mean_**2 + imputer.scale_**2)
     with np.errstate(divide="ignore", over="ignore"):
         sizes = np.log10(X.abs().median().to_numpy() / np.where(typical > 0, typical, np.nan))
         shifts = (X.median().to_numpy() - imputer.mean_) / np.log(10)
-    channels, features = zip(*(split_column(str(column)) for column in X.columns), strict=True)
+    channels, features = zip(*model.column_parts, strict=True)
     exponents = pd.Series(np.where(np.abs(sizes) > 9, sizes / 2, sizes))  # squares, by their size
     for row, feature in enumerate(features):
         if "ratio" in feature:
