@@ -1,5 +1,7 @@
 """The commands select and summarise: rankings of tables, of folders, and of sites together."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ from typer.testing import CliRunner
 
 from idfsmec import IDFSMEC, StabilitySelector, cli
 from idfsmec.cli import app
+from idfsmec.selection.effects import adjusted_effects
 from idfsmec.table import FeatureTable
 from tests.conftest import make_channels
 from tests.evaluation.cohorts import make_hospitals
@@ -242,3 +245,18 @@ def test_what_a_site_may_release_is_chosen(sites, tmp_path):
     assert "BD: 0" in done.text
     assert run(*words).exit_code == 2
     assert "--min-subjects 0: give 5 or more" in run(*words, "--min-subjects", 0, "--force").text
+
+
+def test_where_the_table_has_age_and_sex_the_difference_is_adjusted(tmp_path):
+    made = write_table(tmp_path / "t.parquet")
+    plain = cli.select([tmp_path / "t.parquet"], tmp_path / "r.csv")
+    assert {"p", "q"} < set(plain)
+    assert "g_adjusted" not in plain
+    rng = np.random.default_rng(0)
+    age = rng.normal(40, 9, 30)[np.arange(120) // 4]
+    rows = pd.DataFrame({"age": age, "eyes": "closed"}, index=made.X.index)
+    replace(made, rows=rows).write(tmp_path / "aged.parquet")
+    ranking = cli.select([tmp_path / "aged.parquet"], tmp_path / "aged.csv")
+    expected = adjusted_effects(made.X, made.y, made.subjects, rows[["age"]])
+    expected = expected.set_index(made.X.columns).loc[names_of(ranking)]
+    np.testing.assert_allclose(ranking[["g_adjusted", "p_adjusted"]], expected)

@@ -99,6 +99,8 @@ def select(
     channels = channels[~dead.loc[channels["channel"]].to_numpy()]
     if stability is not None and table is not None:
         features = _add_shares(features, table, stability)
+    if table is not None and selector.classes_.size == 2:
+        features = _add_adjusted(features, table)
     write_csv(output, features)
     _print_ranking(features, channels)
     if stability is not None:
@@ -218,6 +220,19 @@ def _add_shares(
     return features.assign(frequency=share, stable=stability.support_[columns])
 
 
+def _add_adjusted(features: pd.DataFrame, table: FeatureTable) -> pd.DataFrame:
+    """Add the difference at equal age and sex, as far as the table has them."""
+    from idfsmec.selection.effects import adjusted_effects
+
+    known = [name for name in ("age", "sex") if table.rows is not None and name in table.rows]
+    if not known or table.rows is None:
+        return features
+    adjusted = adjusted_effects(table.X, table.y, table.subjects, table.rows[known])
+    names = features["channel"] + "__" + features["feature"]
+    adjusted = adjusted.set_index(table.X.columns).loc[names]
+    return features.join(adjusted.reset_index(drop=True))
+
+
 def _print_ranking(features: pd.DataFrame, channels: pd.DataFrame) -> None:
     """Print the leading features and the heaviest channels."""
     from idfsmec.table.columns import feature_label
@@ -230,6 +245,7 @@ def _print_ranking(features: pd.DataFrame, channels: pd.DataFrame) -> None:
             where = best["direction"].str.partition(" in ")
             cells[f"{where[0].iloc[0]} in"] = where[2]
             cells[name] = [_effect(row, size) for row in best.to_dict("records")]
+            cells["q"] = best["q"].map("{:.2g}".format)
     if "frequency" in best:
         marks = best["stable"].map({True: " *", False: "  "})
         cells["halves"] = best["frequency"].map("{:.0%}".format) + marks

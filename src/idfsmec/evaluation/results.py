@@ -44,6 +44,7 @@ _SIZES = ("hedges_g", "auc", "eta_squared")
 _EFFECTS = [
     *("n_subjects", "direction"),
     *(f"{size}{end}" for size in _SIZES for end in ("", "_low", "_high")),
+    *("p", "q"),
 ]
 #: What scores are averaged within, over folds and repeats.
 _CELL = ["table", "pattern", "rate", "method", "imputer"]

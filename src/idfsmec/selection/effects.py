@@ -1,7 +1,8 @@
 """Direction and size: in which class a feature is higher, by how much, and how sure that is.
 
 Subjects are the units: a subject's value is the mean over their samples that have the feature.
-Intervals are percentiles over resampled subjects, drawn within classes.
+Hedges' g has the exact interval for normal values of equal variance. Other intervals are
+percentiles over resampled subjects, drawn within classes.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
+from scipy.special import fdtrc, nctdtrinc, stdtr
+from scipy.stats import false_discovery_control, rankdata
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,6 +32,8 @@ _BLOCK, _PAIRS = 512, 400_000
 _MOST_PAIRS = 20_000
 # Standard errors to either side of an estimate.
 _Z = 1.959963984540054
+# Beyond this t, limits of the noncentral t are proportional to it.
+_LARGEST_T = 100.0
 
 
 def feature_effects(
@@ -68,13 +72,21 @@ def feature_effects(
         ``n_subjects`` (who have it) and:
 
         - two classes: ``direction`` ("higher in MDD"), ``hedges_g`` of the second class against
-          the first, and ``auc``, oriented to at least 0.5, each with ``_low`` and ``_high``, their
-          95 % intervals;
+          the first, its interval from the noncentral t distribution [1]_, and ``auc``, oriented
+          to at least 0.5, each with ``_low`` and ``_high``, their 95 % intervals;
         - more classes: ``direction`` (where the mean is largest), ``eta_squared``;
         - a score: ``direction`` ("rises with the score"), ``spearman`` (its interval resamples
-          the ranks as they are).
+          the ranks as they are);
+        - ``p`` of Student's t test, of the F test, or of Spearman's correlation, and ``q``, the
+          false discovery rate among the features from this one on (Benjamini and Hochberg).
 
         NaN where too few subjects have the feature.
+
+    References
+    ----------
+    .. [1] Hedges, Olkin, "Statistical methods for meta-analysis", 1985, chapter 5; Cumming,
+       Finch, "A primer on the understanding, use, and calculation of confidence intervals",
+       Educational and Psychological Measurement 61, 2001.
 
     Examples
     --------
@@ -114,23 +126,23 @@ def feature_effects(
             sizes = _between([means[members, block] for members in rows], classes, draws)
         blocks.append(pd.DataFrame(sizes))
     frame = pd.DataFrame({"feature": list(names), "n_subjects": (~np.isnan(means)).sum(axis=0)})
-    return frame.join(pd.concat(blocks, ignore_index=True))
+    found = pd.concat(blocks, ignore_index=True)
+    return frame.join(found.assign(q=_q_values(found["p"].to_numpy())))
 
 
 def effects_of_sums(
     sums: Sequence[Sums], classes: ArrayLike, names: Sequence[str]
 ) -> pd.DataFrame:
     """Return what of :func:`feature_effects` follows from sums, in any units of the features."""
-    parts = [(n[None], s[None], q[None]) for n, s, q in sums]
+    count = np.sum([n for n, _, _ in sums], axis=0)
     if len(sums) == 2:
-        size, (n0, n1) = _hedges(parts)[0], (n for n, _, _ in sums)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            reach = _Z * np.sqrt((n0 + n1) / (n0 * n1) + size**2 / (2 * (n0 + n1)))
-        sizes = {"hedges_g": size, "hedges_g_low": size - reach, "hedges_g_high": size + reach}
+        sizes = _hedges(sums)
+        size = sizes["hedges_g"]
     else:
-        size = _eta_squared(parts)[0]
-        sizes = {"eta_squared": size}
-    n_subjects = np.asarray(sum(n for n, _, _ in sums), dtype=int)
+        size = _eta_squared(sums)
+        sizes = {"eta_squared": size, "p": _p_of_eta(size, count, len(sums))}
+    sizes["q"] = _q_values(sizes["p"])
+    n_subjects = count.astype(int)
     frame = pd.DataFrame({"feature": list(names), "n_subjects": n_subjects})
     means = [np.where(n > 0, s / np.maximum(n, 1.0), -np.inf) for n, s, _ in sums]
     return frame.assign(direction=_direction(size, means, np.asarray(classes)), **sizes)
@@ -149,24 +161,24 @@ def _between(
     parts: list[Array], classes: NDArray[Any], draws: list[Array]
 ) -> dict[str, NDArray[Any]]:
     """Direction and sizes from the subjects' means of each class."""
-    name, statistic = ("hedges_g", _hedges) if len(parts) == 2 else ("eta_squared", _eta_squared)
     # Centred by everyone's mean: squares lose no digits then.
     every = np.concatenate(parts)
     centre = np.nansum(every, axis=0) / np.maximum((~np.isnan(every)).sum(axis=0), 1)
     centred = [part - centre for part in parts]
-    once = [_sums(part, np.ones((1, len(part)))) for part in centred]
-    size = statistic(once)[0]
-    low, high = _percentiles(
-        statistic([_sums(*pair) for pair in zip(centred, draws, strict=True)])
-    )
-    means = [np.where(n[0] > 0, s[0] / np.maximum(n[0], 1), -np.inf) for n, s, _ in once]
-    direction = _direction(size, means, classes)
-    sizes = {"direction": direction, name: size, f"{name}_low": low, f"{name}_high": high}
+    once = [tuple(each[0] for each in _sums(part, np.ones((1, len(part))))) for part in centred]
+    means = [np.where(n > 0, s / np.maximum(n, 1), -np.inf) for n, s, _ in once]
     if len(parts) == 2:
+        sizes = _hedges(once)
+        sizes = {"direction": _direction(sizes["hedges_g"], means, classes)} | sizes
         auc, low, high = _auc(parts, draws)
         limits = np.where(auc < 0.5, (1 - auc, 1 - high, 1 - low), (auc, low, high))
-        sizes |= dict(zip(("auc", "auc_low", "auc_high"), limits, strict=True))
-    return sizes
+        return sizes | dict(zip(("auc", "auc_low", "auc_high"), limits, strict=True))
+    size = _eta_squared(once)
+    drawn = [_sums(*pair) for pair in zip(centred, draws, strict=True)]
+    low, high = _percentiles(_eta_squared(drawn))
+    p = _p_of_eta(size, np.sum([n for n, _, _ in once], axis=0), len(parts))
+    sizes = {"eta_squared": size, "eta_squared_low": low, "eta_squared_high": high, "p": p}
+    return {"direction": _direction(size, means, classes)} | sizes
 
 
 def _with_score(means: Array, scores: Array, draws: Array) -> dict[str, NDArray[Any]]:
@@ -179,7 +191,11 @@ def _with_score(means: Array, scores: Array, draws: Array) -> dict[str, NDArray[
     low, high = _percentiles(_correlation(ranks, of_score, draws))
     words = np.where(rho > 0, "rises with the score", "falls with the score")
     direction = np.where(np.isnan(rho), "", words)
-    return {"direction": direction, "spearman": rho, "spearman_low": low, "spearman_high": high}
+    sizes = {"spearman": rho, "spearman_low": low, "spearman_high": high}
+    freedom = observed.sum(axis=0) - 2.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = rho * np.sqrt(freedom / (1 - rho**2))
+    return {"direction": direction} | sizes | {"p": _p_of_t(t, freedom)}
 
 
 def _sums(values: Array, weights: Array) -> Sums:
@@ -190,18 +206,131 @@ def _sums(values: Array, weights: Array) -> Sums:
     return count, weights @ zeroed, weights @ zeroed**2
 
 
-def _hedges(sums: list[Sums]) -> Array:
-    """Hedges' g of the second class against the first."""
+def _hedges(sums: Sequence[Sums]) -> dict[str, Array]:
+    """Hedges' g of the second class against the first, its interval, and p of Student's t."""
     (n0, s0, q0), (n1, s1, q1) = sums
     with np.errstate(divide="ignore", invalid="ignore"):
-        left = q0 - s0**2 / n0 + q1 - s1**2 / n1
         freedom = n0 + n1 - 2.0
-        g = (s1 / n1 - s0 / n0) / np.sqrt(left / freedom)
-        g = g * (1.0 - 3.0 / (4.0 * freedom - 1.0))
-    return np.where((freedom > 0) & np.isfinite(g), g, np.nan)
+        spread = np.sqrt((q0 - s0**2 / n0 + q1 - s1**2 / n1) / freedom)
+        error = np.sqrt(1 / n0 + 1 / n1)
+        d = (s1 / n1 - s0 / n0) / spread
+        d = np.where((freedom > 0) & np.isfinite(d), d, np.nan)
+        t = d / error
+        # The noncentrality for which a t as large is as rare as 2.5 % on either side.
+        far = np.maximum(np.abs(t) / _LARGEST_T, 1.0)
+        low, high = (far * nctdtrinc(freedom, p, t / far) * error for p in (0.975, 0.025))
+    g = d * _correction(freedom)
+    sizes = {"hedges_g": g, "hedges_g_low": low, "hedges_g_high": high}
+    return sizes | {"p": _p_of_t(t, freedom)}
 
 
-def _eta_squared(sums: list[Sums]) -> Array:
+def _correction(freedom: Any) -> Any:
+    """Factor that takes the bias of small samples from a standardised difference."""
+    return 1.0 - 3.0 / (4.0 * freedom - 1.0)
+
+
+def _p_of_t(t: Array, freedom: Array) -> Array:
+    """Two-sided p-value; NaN without degrees of freedom."""
+    return np.where(freedom > 0, 2 * stdtr(np.maximum(freedom, 1), -np.abs(t)), np.nan)
+
+
+def _p_of_eta(eta: Array, count: Array, n_classes: int) -> Array:
+    """P-value of the F test of one-way analysis of variance."""
+    freedom = count - n_classes
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = eta / (1 - eta) * freedom / (n_classes - 1)
+    return np.where(freedom > 0, fdtrc(n_classes - 1, np.maximum(freedom, 1), ratio), np.nan)
+
+
+def _q_values(p: Array) -> Array:
+    """False discovery rates of Benjamini and Hochberg over the features that have a p-value."""
+    q = np.full(np.shape(p), np.nan)
+    known = ~np.isnan(p)
+    if known.any():
+        q[known] = false_discovery_control(p[known])
+    return q
+
+
+def adjusted_effects(
+    X: ArrayLike, y: ArrayLike, groups: ArrayLike, covariates: pd.DataFrame
+) -> pd.DataFrame:
+    """Compute how two classes differ at equal covariates, by subject.
+
+    A subject's mean of a feature is regressed on class and covariates by least squares. Subjects
+    of whom a covariate is not known are left out.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        NaN where a channel is missing.
+    y, groups : array-like of shape (n_samples,)
+        Class labels and subject of every sample.
+    covariates : DataFrame of n_samples rows
+        Of every sample, such as age and sex; what is not a number is a category. Those of a
+        subject's first sample count.
+
+    Returns
+    -------
+    DataFrame
+        For every feature ``g_adjusted``, the adjusted difference of the second class from the
+        first in the unit of ``hedges_g`` (the standard deviation within classes, not adjusted),
+        and ``p_adjusted`` of its t test. NaN where they cannot be estimated.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y, age = np.repeat([0, 1], 40), rng.normal(40, 10, 80)
+    >>> X = pd.DataFrame({"F3__alpha": rng.normal(size=80) + y + age / 10})
+    >>> adjusted_effects(X, y, np.arange(80), pd.DataFrame({"age": age})).round(3)
+       g_adjusted  p_adjusted
+    0       0.636         0.0
+    """
+    target = pd.factorize(np.asarray(y), sort=True)[0]
+    unit = pd.factorize(pd.MultiIndex.from_arrays([np.asarray(groups), target]))[0]
+    first = np.unique(unit, return_index=True)[1]
+    columns = [np.ones(first.size), *_covariates(covariates.iloc[first]), target[first]]
+    design = np.column_stack(columns)
+    known = ~np.isnan(design).any(axis=1)
+    means = pd.DataFrame(np.asarray(X, dtype=float)).groupby(unit).mean().to_numpy()
+    means = np.ldexp(means, -np.frexp(np.fmax.reduce(np.abs(means), axis=0, initial=0.0))[1])
+    found = np.full((2, means.shape[1]), np.nan)
+    # Features of a channel are missing together: one regression for each pattern.
+    patterns, which = np.unique(~np.isnan(means), axis=1, return_inverse=True)
+    for number, pattern in enumerate(patterns.T):
+        here, rows = np.flatnonzero(which.ravel() == number), pattern & known
+        A, values = design[rows], means[np.ix_(rows, here)]
+        rank = np.linalg.matrix_rank(A)
+        freedom = np.asarray(float(len(A) - rank))
+        if freedom > 0 and rank > np.linalg.matrix_rank(A[:, :-1]):
+            inverse = np.linalg.pinv(A)
+            coefs = inverse @ values
+            error = np.sqrt(np.sum((values - A @ coefs) ** 2, axis=0) / freedom)
+            parts = [values[A[:, -1] == k] for k in (0, 1)]
+            within = sum(np.sum((part - part.mean(axis=0)) ** 2, axis=0) for part in parts)
+            of_all = len(A) - 2.0
+            with np.errstate(divide="ignore", invalid="ignore"):
+                size = coefs[-1] / np.sqrt(within / of_all) * _correction(of_all)
+                t = coefs[-1] / (error * np.linalg.norm(inverse[-1]))
+            found[:, here] = size, _p_of_t(t, freedom)
+    return pd.DataFrame({"g_adjusted": found[0], "p_adjusted": found[1]})
+
+
+def _covariates(known: pd.DataFrame) -> list[Array]:
+    """Return columns of numbers: covariates that are numbers, and one per category."""
+    columns = []
+    for name in known:
+        values = known[name].replace("", np.nan)
+        numbers = pd.to_numeric(values, errors="coerce")
+        if 2 * numbers.notna().sum() < values.notna().sum():
+            codes, categories = pd.factorize(values, sort=True)
+            which = np.where(codes < 0, np.nan, codes)
+            columns += [np.where(codes < 0, np.nan, which == k) for k in range(len(categories))]
+        else:
+            columns.append(numbers.to_numpy(dtype=float) - numbers.mean())
+    return columns
+
+
+def _eta_squared(sums: Sequence[Sums]) -> Array:
     """Share of the variance that lies between classes."""
     with np.errstate(divide="ignore", invalid="ignore"):
         count, total = sum(n for n, _, _ in sums), sum(s for _, s, _ in sums)
