@@ -167,8 +167,7 @@ def _read(
 
 
 def _tune(table: FeatureTable, k: int | None) -> IDFSMEC:
-    from idfsmec.prediction import ChannelImputer
-    from idfsmec.selection import IDFSMECCV
+    from idfsmec.prediction import IDFSMECCV, ChannelImputer
 
     numbers: dict[str, Any] = {} if k is None else {"n_features_to_select": [k]}
     with shown("choosing lam, gamma and the number of features") as progress:
