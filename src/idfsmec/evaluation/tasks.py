@@ -376,7 +376,7 @@ def compute_whole(
     n_picked, n_columns = int(selector.selections_[0].sum()), len(table.columns)
     names = [table.channels[code] for code in selector.channel_names_]
     sizes, stability = Counter(table.channel_of.tolist()), selector.stability_
-    found = {
+    stable = {
         "n_resamples": n_resamples,
         "n_picked": n_picked,
         "frequency": dict(zip(table.columns, selector.frequencies_.tolist(), strict=True)),
@@ -395,7 +395,7 @@ def compute_whole(
         if math.isnan(stability.value)
         else {key: getattr(stability, key) for key in ("value", "low", "high", "verdict")},
     }
-    return TaskResult(found=found)
+    return TaskResult(found=stable)
 
 
 def rank_whole(method: Method, setting: Mapping[str, Any], table: Samples) -> dict[str, Any]:
