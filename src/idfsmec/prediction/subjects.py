@@ -296,9 +296,9 @@ def _other_settings(model: Model, table: FeatureTable) -> list[str]:
 def _other_conditions(model: Model, conditions: pd.Series) -> list[str]:
     """Name conditions of a subject's samples that the model was not trained on."""
     trained = model.data.get("conditions") or []
-    others = sorted(set(conditions.dropna().astype(str)) - set(trained))
-    note = f"the model was trained on {listing(trained)}, but this is {listing(others)}"
-    return [note] if trained and others else []
+    new_conditions = sorted(set(conditions.dropna().astype(str)) - set(trained))
+    note = f"the model was trained on {listing(trained)}, but this is {listing(new_conditions)}"
+    return [note] if trained and new_conditions else []
 
 
 def _predict_subject(

@@ -47,6 +47,10 @@ USE = (
     "For research on groups. It is not a medical device and makes no diagnosis. Do not use it to "
     "decide on a patient's treatment."
 )
+_SHARING = (
+    "Hand out one model per table: two models of n and n - 1 participants give the values of the "
+    "participant exactly."
+)
 _CALIBRATION = (
     "Each point is a group of participants with similar probabilities, from models fitted and "
     "calibrated without them; bars are 95 % CI. On the line, probabilities equal observed "
@@ -223,7 +227,11 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
         "channels": _bars(measured.get("channels", {})),
         "features": [{"name": column_label(name)} for name in measured.get("features", {})],
         "tables": _tables(model, red) if metrics else [],
-        "facts": [*_model_facts(model), ("file", f"{path.name}, SHA-256 {hash_file(path)}")],
+        "facts": [
+            *_model_facts(model),
+            ("sharing", _SHARING),
+            ("file", f"{path.name}, SHA-256 {hash_file(path)}"),
+        ],
         "versions": list(model.versions.items()),
     }
 
