@@ -38,6 +38,8 @@ def test_a_card_says_how_good_it_is_and_against_what(model, tmp_path):
     assert f"| AUC | {auc['mean']:.2f} |" in markdown
     assert "| 0.50 |" in markdown
     assert f'<p class="big">{auc["mean"]:.2f} <small>per participant' in page
+    assert "- sharing: Hand out one model per table: two models of n and n" in markdown
+    assert "two models of n and n - 1 participants give the values of the participant" in page
     for heading in ("Intended use", "Decision curve", "Calibration", "Missing channels"):
         assert heading in markdown
     assert re.search(r"SHA-256 [0-9a-f]{64}", markdown)

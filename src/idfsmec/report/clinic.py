@@ -24,9 +24,11 @@ CAPTION = (
 _SCORES = ("sensitivity", "specificity", "PPV", "NPV")
 
 
-def plot_decision_curve(clinical: Mapping[str, Any], note: str = "") -> Axes:
+def plot_decision_curve(
+    clinical: Mapping[str, Any], note: str = "", ax: Axes | None = None
+) -> Axes:
     """Draw the net benefit of acting on predictions, on all participants and on none."""
-    ax = style.make_axes(None, 4.6, 4.2)
+    ax = style.make_axes(ax, 4.6, 4.2)
     rows = pd.DataFrame(clinical["decision_curve"])
     at = rows["threshold"]
     ax.fill_between(at, rows["low"], rows["high"], color=style.EMPHASIS, alpha=0.14, linewidth=0)

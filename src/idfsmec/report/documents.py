@@ -47,6 +47,10 @@ USE = (
     "For research on groups. It is not a medical device and makes no diagnosis. Do not use it to "
     "decide on a patient's treatment."
 )
+_SHARING = (
+    "Hand out one model per table: two models of n and n - 1 participants give the values of the "
+    "participant exactly."
+)
 _CALIBRATION = (
     "Each point is a group of participants with similar probabilities, from models fitted and "
     "calibrated without them; bars are 95 % CI. On the line, probabilities equal observed "
@@ -180,7 +184,8 @@ def plot_calibration(calibration: Mapping[str, Any], ax: Axes | None = None) -> 
     label = calibration["class"]
     what = f"probability of {label}" if label else "probability of the predicted class"
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=what, ylabel="share of participants")
-    note = f"held-out participants, Brier score {calibration['brier']:.3f}"
+    who = calibration.get("participants", "held-out participants")
+    note = f"{who}, Brier score {calibration['brier']:.3f}"
     return style.style_axes(ax, "Calibration", note)
 
 
@@ -227,12 +232,16 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
         "channels": _bars(measured.get("channels", {})),
         "features": [{"name": column_label(name)} for name in measured.get("features", {})],
         "tables": _tables(model) if metrics else [],
-        "facts": [*_model_facts(model), ("file", f"{path.name}, SHA-256 {hash_file(path)}")],
+        "facts": [
+            *_model_facts(model),
+            ("sharing", _SHARING),
+            ("file", f"{path.name}, SHA-256 {hash_file(path)}"),
+        ],
         "versions": list(model.versions.items()),
     }
 
 
-class _Table(NamedTuple):
+class Table(NamedTuple):
     """A table of a card; the page shows the picture in its place, if there is one."""
 
     title: str
@@ -242,14 +251,14 @@ class _Table(NamedTuple):
     picture: str = ""
 
 
-def _tables(model: Model) -> list[_Table]:
+def _tables(model: Model) -> list[Table]:
     """Return the tables of a card of a model that was measured."""
     measured, calibration = model.performance, model.performance["calibration"]
     header: tuple[str, ...]
     tables = []
     if clinical := measured.get("clinical"):
         counts = list(model.data["subjects"].values())
-        tables = [_Table(**clinic.score_table(clinical, model.classes, counts))]
+        tables = [Table(**clinic.score_table(clinical, model.classes, counts))]
         rows = [
             [percent(row["threshold"]), _number(row), f"{row['all']:.2f}"]
             for row in clinical["decision_curve"][1::2]
@@ -258,7 +267,7 @@ def _tables(model: Model) -> list[_Table]:
         picture = style.save_figure(
             clinic.plot_decision_curve(clinical), clinic.CAPTION, None, "decision"
         )
-        tables.append(_Table("Decision curve", clinic.CAPTION, header, rows, picture))
+        tables.append(Table("Decision curve", clinic.CAPTION, header, rows, picture))
     rows = [
         [percent(group["predicted"]), share_with_ci(group, "observed"), group["n"]]
         for group in calibration["bins"]
@@ -266,7 +275,7 @@ def _tables(model: Model) -> list[_Table]:
     text = f"{_CALIBRATION} Brier score {calibration['brier']:.3f}."
     header = ("probability", "observed (95 % CI)", "participants")
     picture = style.save_figure(plot_calibration(calibration), text, None, "calibration")
-    tables.append(_Table("Calibration", text, header, rows, picture))
+    tables.append(Table("Calibration", text, header, rows, picture))
     rows = [
         [
             site["site"],
@@ -279,11 +288,11 @@ def _tables(model: Model) -> list[_Table]:
     text = "One site was left out at a time: training included none of its participants."
     header = ("site", "participants", "accuracy (95 % CI)", "chance (95 %)")
     if rows:
-        tables.append(_Table("Sites left out", text, header, rows))
+        tables.append(Table("Sites left out", text, header, rows))
     rows = [[percent(share["share"]), _number(share)] for share in measured["by_share"]]
     text = "Held-out participants kept a random share of their channels."
     header = ("channels left", "AUC per participant (95 % CI)")
-    return [*tables, _Table("Missing channels", text, header, rows)]
+    return [*tables, Table("Missing channels", text, header, rows)]
 
 
 def _number(values: Mapping[str, float]) -> str:
