@@ -106,14 +106,19 @@ def fingerprint_or_warn(obj: Any, name: str) -> str | None:
     try:
         return fingerprint(obj)
     except Indescribable as error:
-        text = (
-            f"{name} cannot be described ({error}). Its results are not cached: they are computed "
-            "again at every start."
-        )
-        if text not in _warned:
-            _warned.add(text)
-            warnings.warn(text, stacklevel=3)
+        warn_not_cached(name, error)
         return None
+
+
+def warn_not_cached(name: str, error: Indescribable) -> None:
+    """Warn once in a process that the results of an object cannot be kept, and why."""
+    text = (
+        f"{name} cannot be described ({error}). Its results are not cached: they are computed "
+        "again at every start."
+    )
+    if text not in _warned:
+        _warned.add(text)
+        warnings.warn(text, stacklevel=4)
 
 
 def _text(description: Any) -> str:

@@ -70,7 +70,7 @@ def score_each(
     if list(wanted) == ["subject_neg_log_loss"]:  # tuning asks for it alone, of hundreds of sets
         losses = _log_loss(*mean_decisions(decisions, y, subjects), slope=slope)
         return [{"subject_neg_log_loss": -float(loss)} for loss in losses]
-    return [score_decisions(one, y, subjects, wanted, slope) for one in decisions]
+    return [score_decisions(of_set, y, subjects, wanted, slope) for of_set in decisions]
 
 
 def majority(decisions: Floats, y: Codes, subjects: Codes) -> tuple[Codes, Codes]:
@@ -180,16 +180,18 @@ def auc_interval(
     return limits[0], limits[1]
 
 
-def auc_difference(decisions: Floats, others: Floats, y: Codes) -> tuple[float, float, float]:
+def auc_difference(
+    decisions: Floats, other_decisions: Floats, y: Codes
+) -> tuple[float, float, float]:
     """Return the difference of two AUCs of the same subjects, one row each, with its 95 % CI.
 
     Subjects are drawn anew within their classes, the same for both.
     """
     n_resamples = int(np.clip(2e7 / y.size**2, 100, 1000))
     drawn = draw_within_classes(y, n_resamples, np.random.default_rng(0))
-    differences = weighted_aucs(decisions, y, drawn) - weighted_aucs(others, y, drawn)
+    differences = weighted_aucs(decisions, y, drawn) - weighted_aucs(other_decisions, y, drawn)
     low, high = np.quantile(differences, [0.025, 0.975])
-    return mean_auc(decisions, y) - mean_auc(others, y), float(low), float(high)
+    return mean_auc(decisions, y) - mean_auc(other_decisions, y), float(low), float(high)
 
 
 def draw_within_classes(y: Codes, n_resamples: int, rng: np.random.Generator) -> Floats:
@@ -302,14 +304,14 @@ def diagnostic_scores(
     return {name: dict(zip(names, score, strict=True)) for name, score in scores.items()}
 
 
-def _ratio_of_shares(hits: int, n: int, others: int, m: int) -> tuple[float, float, float]:
+def _ratio_of_shares(hits: int, n: int, alarms: int, m: int) -> tuple[float, float, float]:
     """Return the ratio of two shares between the ends of its 95 % CI; infinite over 0."""
-    p, q = hits / n, others / m
-    (p_low, p_high), (q_low, q_high) = wilson_interval(hits, n), wilson_interval(others, m)
+    p, q = hits / n, alarms / m
+    (p_low, p_high), (q_low, q_high) = wilson_interval(hits, n), wilson_interval(alarms, m)
     below = q_high * (2 * q - q_high)
     low = p * q - np.sqrt(max((p * q) ** 2 - p_low * (2 * p - p_low) * below, 0.0))
     low = low / below if below else p_low * (2 * p - p_low) / (2 * p * q)
-    if not others:
+    if not alarms:
         return float(low), np.inf, np.inf
     above = q_low * (2 * q - q_low)
     high = (p * q + np.sqrt(max((p * q) ** 2 - p_high * (2 * p - p_high) * above, 0.0))) / above

@@ -158,7 +158,7 @@ def ablation(
     imputer: str | Imputer | None = None,
     classifier: str | Classifier | None = None,
     protocol: Protocol | Mapping[str, Any] | None = None,
-    **how: Any,
+    **run_options: Any,
 ) -> Results:
     """Score IDFS-MEC without one part each: redundancy, channel weights, indicator, correction.
 
@@ -167,7 +167,7 @@ def ablation(
     """
     methods = with_parts(as_published(ABLATIONS), imputer, classifier)
     chosen = protocol_from(protocol, Protocol(rates=PAPER_RATES))
-    return run_experiment("ablation", tables, out, methods, chosen, **how)
+    return run_experiment("ablation", tables, out, methods, chosen, **run_options)
 
 
 def sensitivity(
@@ -179,7 +179,7 @@ def sensitivity(
     imputer: str | Imputer | None = None,
     classifier: str | Classifier | None = None,
     protocol: Protocol | Mapping[str, Any] | None = None,
-    **how: Any,
+    **run_options: Any,
 ) -> Results:
     """Score IDFS-MEC on a whole grid of lambda and gamma, without choosing.
 
@@ -189,7 +189,7 @@ def sensitivity(
     (method,) = with_parts(as_published([PROPOSED]), imputer, classifier)
     method = replace(method, settings=settings_grid(lam=lams, gamma=gammas))
     chosen = protocol_from(protocol, Protocol(rates=(0.3,))).with_changes(tuning="grid")
-    return run_experiment("sensitivity", tables, out, [method], chosen, **how)
+    return run_experiment("sensitivity", tables, out, [method], chosen, **run_options)
 
 
 def reproduce(
@@ -239,15 +239,15 @@ def reproduce(
     table = _load_table(data_set, data, out, n_jobs, progress)
     tables = {data_set: table}
     here: dict[str, Any] = {"progress": progress, "overwrite": overwrite}
-    how = {"n_jobs": n_jobs, "dask": dask, "imputer": PAPER_IMPUTER, **here}
+    common = {"n_jobs": n_jobs, "dask": dask, "imputer": PAPER_IMPUTER, **here}
     with ResultsFolder(out, overwrite) as folder:
         known = folder.store.get_meta("data_set") or data_set
         if known != data_set:
             raise InputError(f"{out} holds a reproduction of {known}; choose another folder")
         folder.store.set_meta("data_set", data_set)
-        accuracy(tables, folder, methods=as_published(methods), protocol=protocol, **how)
-        ablation(tables, folder, protocol=protocol, **how)
-        sensitivity(tables, folder, protocol=protocol.with_changes(rates=(0.3,)), **how)
+        accuracy(tables, folder, methods=as_published(methods), protocol=protocol, **common)
+        ablation(tables, folder, protocol=protocol, **common)
+        sensitivity(tables, folder, protocol=protocol.with_changes(rates=(0.3,)), **common)
         counts = [len(table.channels)]
         results = cost(tables, folder, methods=methods, channel_counts=counts, **here)
         if n_resamples:

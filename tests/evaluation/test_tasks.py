@@ -2,6 +2,8 @@ import dataclasses
 import os
 import subprocess
 import sys
+import threading
+import warnings
 
 import pytest
 from sklearn.feature_selection import SelectKBest, f_classif
@@ -80,6 +82,24 @@ def test_another_process_finds_the_tasks_of_a_pipeline_of_scikit_learn(arrays):
         check=True,
     )
     assert done.stdout.strip() == key(arrays, Method("pipe", PIPELINE))
+
+
+def test_a_method_that_cannot_be_described_has_new_keys_and_that_is_said_once(arrays):
+    select = SelectKBest(closure_of(threading.Lock()))
+    locked = Method("locked", make_pipeline(SimpleImputer(), select, LogisticRegression()))
+    with pytest.warns(UserWarning, match="The method 'locked' cannot be described .* not cached"):
+        first = key(arrays, locked)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert key(arrays, locked) != first  # of another table or experiment, too
+
+
+def closure_of(lock):
+    def score(X, y):
+        with lock:
+            return f_classif(X, y)
+
+    return score
 
 
 def test_a_key_does_not_change_with_names_of_files_or_with_other_units(arrays):

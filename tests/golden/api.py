@@ -34,6 +34,7 @@ from idfsmec.missing.line_noise import remove_line_noise as _remove_line_noise
 from idfsmec.paper import published
 from idfsmec.paper import reproduce as _reproduce
 from idfsmec.prediction import (
+    IDFSMECCV,
     METHODS,
     ChannelImputer,
     IDFSMECClassifier,
@@ -52,7 +53,6 @@ from idfsmec.selection import (
     FSOR,
     GRMOR,
     IDFSMEC,
-    IDFSMECCV,
     MRMR,
     MRMSR,
     PSNSGA,

@@ -14,9 +14,8 @@ from sklearn.model_selection import StratifiedGroupKFold, cross_validate
 from idfsmec.evaluation import Protocol, train_model
 from idfsmec.evaluation.tasks import score_fold
 from idfsmec.missing import simulate_missing
-from idfsmec.prediction import METHODS, SiteHarmonizer, TunedPipeline
+from idfsmec.prediction import IDFSMECCV, METHODS, SiteHarmonizer, TunedPipeline
 from idfsmec.prediction.samples import FoldSamples, Samples, TrainingSamples
-from idfsmec.selection import IDFSMECCV
 from idfsmec.table import FeatureTable
 from tests.cli.test_select import run
 from tests.conftest import make_channels

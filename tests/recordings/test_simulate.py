@@ -298,3 +298,14 @@ def line_share(signal):
 def test_what_cannot_be_simulated_is_refused_with_the_way_out(arguments, message):
     with pytest.raises(InputError, match=message):
         simulate_cohort(**{"n_subjects": 2, "duration": 2, **arguments})
+
+
+def test_effects_can_follow_a_score():
+    cohort = simulate_cohort(30, 19, duration=8, score=True, detached=0, random_state=0)
+    scores = np.array([float(recording.details["bdi"]) for recording in cohort.recordings])
+    depressed = np.array([recording.label == "depressed" for recording in cohort.recordings])
+    assert scores[depressed].min() >= scores[~depressed].max() >= 10
+    power = log_power(cohort.recordings)
+    planted = cohort.effects.iloc[0]
+    values = power[planted["band"]][:, TEN_TWENTY.index(planted["channel"])]
+    assert np.corrcoef(values, scores)[0, 1] > 0.3  # 0.8 / sqrt(1 + 0.8 ** 2) = 0.62 by design

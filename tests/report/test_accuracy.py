@@ -9,7 +9,6 @@ from idfsmec.metrics import corrected_interval
 from idfsmec.report import plot_accuracy_by_rate
 from tests.report.tidy import by_gid, draw, fake_results, make_scores, texts
 
-CHANCE = {"chance": 0.5, "low": 0.4, "high": 0.6, "n": 50}
 BY_RATE = {
     ("IDFS-MEC", 0.0, 5): 0.80,
     ("IDFS-MEC", 0.3, 5): 0.75,
@@ -41,7 +40,7 @@ def test_bars_are_the_corrected_intervals():
     scores = make_scores(BY_RATE, spread=0.05)
     ax = plot_accuracy_by_rate(scores)
     own = scores[(scores["method"] == "mRMR") & (scores["rate"] == 0.3)]
-    expected = corrected_interval(own["balanced_accuracy"], 75, 25)
+    expected = corrected_interval(own["subject_balanced_accuracy"], 75, 25)
     drawn = [
         segment[:, 1]
         for bars in ax.collections
@@ -58,11 +57,11 @@ def test_only_what_tuning_chose_counts():
     assert line_of(ax, "IDFS-MEC").get_ydata() == pytest.approx([0.8])
 
 
-def test_chance_is_a_band_where_it_should_be():
-    ax = plot_accuracy_by_rate(make_scores(BY_RATE), chance=CHANCE)
-    band = by_gid(ax, "chance")[0].get_extents().transformed(ax.transData.inverted())
-    assert (band.y0, band.y1) == pytest.approx((0.4, 0.6))
-    assert "chance (95 %)" in texts(ax)
+def test_chance_is_a_line_at_its_level():
+    ax = plot_accuracy_by_rate(make_scores(BY_RATE), chance=0.5)
+    (line,) = by_gid(ax, "chance")
+    assert list(line.get_ydata()) == [0.5, 0.5]
+    assert "chance" in texts(ax)
 
 
 def test_every_method_is_named_beside_its_line_and_apart_from_the_others():
@@ -109,7 +108,7 @@ def test_a_method_without_k_runs_level_across_the_others():
 
 def test_curves_over_k_follow_the_setting_that_was_chosen():
     scores = make_scores({("IDFS-MEC", 0.0, 5): 0.7, ("IDFS-MEC", 0.0, 10): 0.8})
-    other = scores.assign(params='{"lam": 9}', balanced_accuracy=0.1, chosen=False)
+    other = scores.assign(params='{"lam": 9}', subject_balanced_accuracy=0.1, chosen=False)
     scores["chosen"] = scores["k"] == 5
     both = pd.concat([scores, other], ignore_index=True)
     ax = draw(fake_results(both), "accuracy-by-k")

@@ -41,7 +41,9 @@ def test_a_single_imputer_at_the_highest_rate_is_not_tested(scores):
 
 
 def test_imputers_are_tested_where_most_is_missing(scores):
-    worse = scores.assign(balanced_accuracy=0.1, chosen=False, k=9)  # tuning did not choose it
+    worse = scores.assign(
+        subject_balanced_accuracy=0.1, chosen=False, k=9
+    )  # tuning did not choose it
     both = pd.concat([scores, worse], ignore_index=True)
     (table,) = summarise(fake_results(both))["tables"]
     assert table["tested"]["imputation"]["mRMR"] == (

@@ -30,13 +30,6 @@ def test_the_findings_name_the_stable_features(results):
     assert "at most 1 is expected by chance" in findings["stability_text"]
 
 
-def test_the_headline_has_the_stability_of_halves(results):
-    findings = summarise(results)["tables"][0]["findings"]
-    value = results.resampling["cohort"]["stability"]["value"]
-    assert f"The stability of the selection is {value:.2f} of 1" in (findings["stability_text"])
-    assert "folds" not in findings["stability_text"]
-
-
 def test_rows_of_the_ranking_say_how_often_halves_selected_them(results):
     found = results.resampling["cohort"]
     for row in summarise(results)["tables"][0]["ranking"]:

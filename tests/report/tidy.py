@@ -27,7 +27,9 @@ def make_scores(values, *, experiment="accuracy", n_folds=4, spread=0.02, **colu
             "experiment": experiment, "table": "t", "pattern": "random", "rate": rate, "seed": 0,
             "fold": fold, "method": method, "k": k, "params": "{}", "lam": np.nan,
             "gamma": np.nan, "chosen": True, "accuracy": mean + wobble[fold],
-            "balanced_accuracy": mean + wobble[fold], "seconds": 0.5, "n_train": 75,
+            "balanced_accuracy": mean + wobble[fold],
+            "subject_balanced_accuracy": mean + wobble[fold],
+            "subject_roc_auc": mean + wobble[fold], "seconds": 0.5, "n_train": 75,
             "n_test": 25, "n_channels": 8,
         }
         | columns

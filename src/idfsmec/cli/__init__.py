@@ -16,6 +16,7 @@ from idfsmec.cli.reproduce import reproduce
 from idfsmec.cli.select import select
 from idfsmec.cli.summarise import summarise
 from idfsmec.cli.train import train
+from idfsmec.cli.validate import validate
 
 __all__ = [
     "app",
@@ -25,6 +26,7 @@ __all__ = [
     "summarise",
     "train",
     "predict",
+    "validate",
     "audit",
     "benchmark",
     "report",

@@ -60,8 +60,8 @@ class CommandGroup(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take the global options from any position."""
         end = args.index("--") if "--" in args else len(args)
-        given = {GLOBAL[word] for word in args[:end] if word in GLOBAL}
-        state.debug, state.quiet = "debug" in given, "quiet" in given
+        flags = {GLOBAL[word] for word in args[:end] if word in GLOBAL}
+        state.debug, state.quiet = "debug" in flags, "quiet" in flags
         rest = [word for word in args[:end] if word not in GLOBAL]
         return super().parse_args(ctx, [*rest, *args[end:]])
 
@@ -84,10 +84,10 @@ class CommandGroup(TyperGroup):
         n_failed = len(getattr(outcome, "failures", ()))
         return int(n_failed > 0 or getattr(outcome, "incomplete", False))
 
-    def main(self, *args: Any, standalone_mode: bool = True, **how: Any) -> Any:
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         """Run; print bad usage in one line, with exit code 2."""
         try:
-            code = super().main(*args, **how | {"standalone_mode": False})
+            code = super().main(*args, **extra | {"standalone_mode": False})
             return sys.exit(code or 0) if standalone_mode else code
         except UsageError as error:
             if not standalone_mode:  # a program that calls us handles errors itself
@@ -158,9 +158,9 @@ def command(**described: Any) -> Callable[[Function], Function]:
         hints = typing.get_type_hints(SimpleNamespace(__annotations__=kinds), function.__globals__)
         parameters = []
         for key, parameter in inspect.signature(function).parameters.items():
-            about = described.get(key, "")
-            about = options.option(key, about) if isinstance(about, str) else about
-            parameters.append(parameter.replace(annotation=Annotated[hints[key], about]))
+            declared = described.get(key, "")
+            declared = options.option(key, declared) if isinstance(declared, str) else declared
+            parameters.append(parameter.replace(annotation=Annotated[hints[key], declared]))
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         # On the terminal examples are bold instead of indented.

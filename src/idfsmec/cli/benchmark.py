@@ -69,8 +69,8 @@ def benchmark(
     from idfsmec.evaluation.run import ResultsFolder
     from idfsmec.report import write_reporting_checklist
 
-    out, n_jobs, given = Path(out), count_jobs(jobs), options.paths(tables)
-    options.check_folder(out, force, given)
+    out, n_jobs, paths = Path(out), count_jobs(jobs), options.paths(tables)
+    options.check_folder(out, force, paths)
     options.check_numbers(repeats=repeats, resamples=resamples)
     experiments = options.split_names(experiment) or []
     if not experiments and not resamples:
@@ -88,7 +88,7 @@ def benchmark(
         **options.parse_folds(folds),
     }
     protocol = {key: value for key, value in changes.items() if value is not None}
-    named = read_tables(given, condition)
+    named = read_tables(paths, condition)
     options.check_cluster(dask)
     chosen = {"methods": options.split_names(methods)}
     workers = {"classifier": classifier, "n_jobs": n_jobs, "dask": dask}
@@ -234,8 +234,8 @@ def _print_means(results: Results, experiment: str) -> None:
     cells.columns = [f"{100 * rate:g} %" for rate in means.columns]
     say(f"{experiment}: {metric_name(metric)} by share of channels removed")
     show_frame(f"{protocol['folds']}-wise folds{note}", cells.reset_index())
-    for table, about in results.tables.items():
-        if share := about.get("share_missing"):
+    for table, properties in results.tables.items():
+        if share := properties.get("share_missing"):
             say(f"{table}: {100 * share:.1f} % of channel samples are missing as recorded.")
     for table, bands in results.protocol["chance"].items():
         if band := bands.get(metric):

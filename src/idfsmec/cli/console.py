@@ -104,9 +104,9 @@ def say(text: str, path: object = "", *, style: str = "", stream: str = "stdout"
     for line in text.splitlines():
         column = re.match(r"\s*(?:\S+\s{2,})?", line)
         indent = " " * (column.end() if column else 0)
-        how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+        rules: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
         fits = len(line) <= output.width
-        lines += [line if fits else fill(line, output.width, subsequent_indent=indent, **how)]
+        lines += [line if fits else fill(line, output.width, subsequent_indent=indent, **rules)]
     whole = " ".join(filter(None, ["\n".join(lines), str(path)]))
     output.print(plain(whole, style), soft_wrap=True)
 

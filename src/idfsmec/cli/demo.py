@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from idfsmec.cli.app import command
 from idfsmec.cli.benchmark import benchmark
@@ -55,8 +55,13 @@ def demo(out: AnyPath = Path("idfsmec-demo"), quick: bool = False, force: bool =
         raise ExistingFileError(out / "report.html")
     size = QUICK if quick else FULL
     with shown("1. simulating"):
-        how: dict[str, Any] = {"duration": size.seconds, "effect_size": EFFECT, "random_state": 0}
-        cohort = simulate_cohort(size.n_subjects, size.n_channels, **how)
+        cohort = simulate_cohort(
+            size.n_subjects,
+            size.n_channels,
+            duration=size.seconds,
+            effect_size=EFFECT,
+            random_state=0,
+        )
     say(
         f"1. {size.n_subjects} simulated participants, {size.n_channels} channels, "
         f"{size.seconds:g} s each. The groups differ (Cohen's d = {EFFECT:g}) at "

@@ -119,9 +119,9 @@ CONDITION = "Conditions whose samples are used, separated by commas. By default 
 TABLE = argument("TABLE", "Feature table: .parquet, .csv or .csv.gz.")
 
 
-def paths(given: AnyPath | Sequence[AnyPath]) -> list[Path]:
+def paths(sources: AnyPath | Sequence[AnyPath]) -> list[Path]:
     """Return a list of paths; from Python it may be a single one."""
-    return [Path(path) for path in ([given] if isinstance(given, (str, Path)) else given)]
+    return [Path(path) for path in ([sources] if isinstance(sources, (str, Path)) else sources)]
 
 
 def split_names(text: Any) -> list[str] | None:
@@ -178,8 +178,8 @@ def check_output(path: AnyPath, ending: str, force: bool, inputs: Sequence[Path]
 
 def refuse_inputs(path: Path, inputs: Sequence[Path]) -> None:
     """Refuse an output that is an input, also by a link or another spelling of its path."""
-    for given in inputs:
-        if path.exists() and given.exists() and path.samefile(given):
+    for source in inputs:
+        if path.exists() and source.exists() and path.samefile(source):
             raise InputError(f"{path} is an input, and would be replaced; give another name.")
 
 

@@ -60,13 +60,13 @@ def predict(
     from idfsmec.prediction import load_model
     from idfsmec.prediction.subjects import Predictions
 
-    given = options.paths(sources)
-    output = options.check_output(output, ".csv", force, [Path(model), *given])
+    paths = options.paths(sources)
+    output = options.check_output(output, ".csv", force, [Path(model), *paths])
     if pages is not None:
         check_writable(Path(pages) / "index.html")
     with warnings_as_lines():
         loaded = load_model(model)
-        parts = list(_predict(loaded, given, on_error == "skip", allow_unusual))
+        parts = list(_predict(loaded, paths, on_error == "skip", allow_unusual))
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     if pages is not None:
         whole = Predictions(tuple(s for part in parts for s in part.subjects), notes)
@@ -96,9 +96,9 @@ def _predict(
     files = [path for path in sources if path not in tables]
     named = [(str(path), FeatureTable.read(path)) for path in tables]
     if files:
-        how = "skip" if skip else "raise"
+        on_error = "skip" if skip else "raise"
         with shown("recordings", describe=lambda outcome: Path(outcome.source).name) as progress:
-            extracted = extract_subjects(model, files, on_error=how, progress=progress)
+            extracted = extract_subjects(model, files, on_error=on_error, progress=progress)
         named.append((", ".join(map(str, files[:3])), extracted))
     for name, table in named:
         with options.naming(name):

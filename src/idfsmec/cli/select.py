@@ -73,27 +73,29 @@ def select(
     from idfsmec._files import write_csv
     from idfsmec.selection import IDFSMEC, StabilitySelector, channel_frame, ranking_frame
 
-    given = options.paths(tables)
-    output = options.check_output(output, ".csv", force, given)
+    paths = options.paths(tables)
+    output = options.check_output(output, ".csv", force, paths)
     options.check_numbers(resamples=resamples)
     harmonize = options.parse_harmonize(harmonize)
     needs_rows = {"tune": tune, "resamples": resamples}
-    _check_options(given, k, harmonize, needs_rows | {"electrodes": electrodes})
+    _check_options(paths, k, harmonize, needs_rows | {"electrodes": electrodes})
     settings: dict[str, Any] = {} if k is None else {"n_features_to_select": k}
     stability = table = None
-    verdicts: list[dict[str, str]] = [{} for _ in given]
-    if _has_sums(given):
+    verdicts: list[dict[str, str]] = [{} for _ in paths]
+    if _has_sums(paths):
         conditions = options.split_names(condition) or []
-        selector = _select_from_sums(given, settings, conditions, bool(harmonize))
+        selector = _select_from_sums(paths, settings, conditions, bool(harmonize))
     else:
-        table, verdicts = _read(given, condition, harmonize, electrodes)
-        with warnings_as_lines(), options.naming(given[0]):
+        table, verdicts = _read(paths, condition, harmonize, electrodes)
+        with warnings_as_lines(), options.naming(paths[0]):
             selector = _tune(table, k) if tune else IDFSMEC(**settings).fit(table.X, table.y)
             if resamples:
                 base = IDFSMEC(lam=selector.lam, gamma=selector.gamma)
                 with shown(f"{resamples} halves of the participants") as progress:
-                    how: Any = {"n_resamples": resamples, "random_state": 0, "progress": progress}
-                    stability = StabilitySelector(base, **how).fit(table.X, table.y)
+                    halves = StabilitySelector(
+                        base, n_resamples=resamples, random_state=0, progress=progress
+                    )
+                    stability = halves.fit(table.X, table.y)
     features, channels = ranking_frame(selector), channel_frame(selector)
     dead = selector.missingness_.set_index("channel")["dead"]
     channels = channels[~dead.loc[channels["channel"]].to_numpy()]
@@ -107,19 +109,19 @@ def select(
         _print_stability(stability, int(features["frequency"].notna().sum()))
     if table is None:
         _print_study(selector)
-    for path, verdict in zip(given, verdicts, strict=True):
+    for path, verdict in zip(paths, verdicts, strict=True):
         print_verdict(path, verdict)
     say(f"ranking of {len(features)} features:", output)
     return features
 
 
-def _has_sums(given: Sequence[Path]) -> bool:
+def _has_sums(paths: Sequence[Path]) -> bool:
     """Return whether any input is a summary or a folder of Parquet files."""
-    return any(path.is_dir() or path.suffix.lower() == ".summary" for path in given)
+    return any(path.is_dir() or path.suffix.lower() == ".summary" for path in paths)
 
 
 def _check_options(
-    given: Sequence[Path], k: int | None, harmonize: bool | str, needs_rows: dict[str, Any]
+    paths: Sequence[Path], k: int | None, harmonize: bool | str, needs_rows: dict[str, Any]
 ) -> None:
     """Refuse options that cannot be combined, or do not suit the inputs."""
     if k is not None and k < 1:
@@ -135,7 +137,7 @@ def _check_options(
             "--tune and --harmonize cannot be combined: sites are harmonized from all "
             "participants. idfsmec benchmark and train harmonize inside their folds."
         )
-    if not _has_sums(given):
+    if not _has_sums(paths):
         return
     for name, value in needs_rows.items():
         if value:
@@ -147,7 +149,7 @@ def _check_options(
 
 
 def _read(
-    given: Sequence[Path], condition: Names | None, harmonize: bool | str, electrodes: int | None
+    paths: Sequence[Path], condition: Names | None, harmonize: bool | str, electrodes: int | None
 ) -> tuple[FeatureTable, list[dict[str, str]]]:
     """Read and join tables, harmonize, choose electrodes; also return the tables' verdicts."""
     from idfsmec.prediction.harmonizer import harmonize_table
@@ -157,11 +159,11 @@ def _read(
 
     with warnings_as_lines():
         tables = [
-            options.take_condition(FeatureTable.read(path), condition, path) for path in given
+            options.take_condition(FeatureTable.read(path), condition, path) for path in paths
         ]
-        verdicts = [stored_verdict(*pair) for pair in zip(given, tables, strict=True)]
+        verdicts = [stored_verdict(*pair) for pair in zip(paths, tables, strict=True)]
         table = tables[0] if len(tables) == 1 else FeatureTable.concat(tables)
-        with options.naming(given[0]):
+        with options.naming(paths[0]):
             table = harmonize_table(table, harmonize) if harmonize else table
             if electrodes is not None:
                 table = table.select_channels(choose_electrodes(table, electrodes))
@@ -169,8 +171,7 @@ def _read(
 
 
 def _tune(table: FeatureTable, k: int | None) -> IDFSMEC:
-    from idfsmec.prediction import ChannelImputer
-    from idfsmec.selection import IDFSMECCV
+    from idfsmec.prediction import IDFSMECCV, ChannelImputer
 
     numbers: dict[str, Any] = {} if k is None else {"n_features_to_select": [k]}
     with shown("choosing lam, gamma and the number of features") as progress:
@@ -186,7 +187,7 @@ def _tune(table: FeatureTable, k: int | None) -> IDFSMEC:
 
 
 def _select_from_sums(
-    given: Sequence[Path], settings: dict[str, Any], conditions: Sequence[str], harmonize: bool
+    paths: Sequence[Path], settings: dict[str, Any], conditions: Sequence[str], harmonize: bool
 ) -> IDFSMEC:
     """Rank from the sums of sites; a table here is a site that suppresses nothing."""
     from idfsmec.federated import Summary, summarise
@@ -198,11 +199,11 @@ def _select_from_sums(
             Summary.read(path)
             if path.suffix.lower() == ".summary"
             else summarise(path, min_subjects=1, site=path.stem, conditions=conditions)
-            for path in given
+            for path in paths
         ]
         if conditions:
             summaries = [summary.take(conditions=conditions) for summary in summaries]
-    study_of(summaries, names=[str(path) for path in given])  # names the files that do not fit
+    study_of(summaries, names=[str(path) for path in paths])  # names the files that do not fit
     with warnings_as_lines(), shown("ranking"):
         return IDFSMEC(**settings).fit_summaries(summaries, harmonize=harmonize)
 

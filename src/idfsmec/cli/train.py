@@ -95,7 +95,7 @@ def train(
     save_model(model, path, overwrite=force)
     markdown, page = write_model_card(model, path, overwrite=force)
     print_verdict(table, verdict)
-    names = {"name": "score", "value": "value", "ci": "95 % CI", "chance": "chance (95 %)"}
+    names = {"name": "score", "value": "value", "ci": "95 % CI", "chance_level": "chance"}
     cells = pd.DataFrame(metric_rows(model))[list(names)].rename(columns=names)
     red = "; acquisition does as well" if model.audit["level"] == "red" else ""
     show_frame(f"Performance on held-out participants{red}", cells)

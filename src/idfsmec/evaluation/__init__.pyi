@@ -12,6 +12,7 @@ from .study_size import (
     participants,
 )
 from .training import train_model
+from .validation import Validation, validate
 
 __all__ = [
     "ChanceBand",
@@ -19,6 +20,7 @@ __all__ = [
     "ParticipantCurve",
     "Protocol",
     "Results",
+    "Validation",
     "accuracy",
     "chance_band",
     "clinical_scores",
@@ -30,4 +32,5 @@ __all__ = [
     "participants",
     "resampling",
     "train_model",
+    "validate",
 ]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from idfsmec.errors import InputError
-from idfsmec.metrics import diagnostic_scores, net_benefit
+from idfsmec.metrics import Codes, Floats, diagnostic_scores, net_benefit, wilson_interval
 from idfsmec.prediction.calibration import Calibration
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ _AGES = (30, 45, 60)
 _AGE_GROUPS = ("under 30", "30 to 44", "45 to 59", "60 and over")
 # Probabilities from which on one may want to act.
 _THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
+_MOST_BINS, _LEAST_IN_BIN = 5, 5
 
 
 def check_prevalence(prevalence: float | None) -> None:
@@ -81,6 +82,21 @@ def summarise_clinical(
         "groups": scored,
         "decision_curve": [net_benefit(positive, there, at, prevalence) for at in _THRESHOLDS],
     }
+
+
+def calibration_groups(calibrated: Floats, y: Codes, classes: Sequence[Any]) -> dict[str, Any]:
+    """Group participants by probability: of the second of two classes, else of the predicted."""
+    label, probability, hit = str(classes[1]), calibrated[:, 1], y == 1
+    if len(classes) > 2:
+        label, probability, hit = "", calibrated.max(axis=1), calibrated.argmax(axis=1) == y
+    n_bins = int(np.clip(probability.size // _LEAST_IN_BIN, 1, _MOST_BINS))
+    bins = []
+    for rows in np.array_split(np.argsort(probability, kind="stable"), n_bins):
+        low, high = wilson_interval(int(hit[rows].sum()), rows.size)
+        predicted, observed = float(probability[rows].mean()), float(hit[rows].mean())
+        limits = {"low": low, "high": high, "n": int(rows.size)}
+        bins.append({"predicted": predicted, "observed": observed, **limits})
+    return {"class": label, "bins": bins, "brier": float(np.mean((probability - hit) ** 2))}
 
 
 def clinical_scores(

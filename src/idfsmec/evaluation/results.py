@@ -127,8 +127,8 @@ class Results:
         with Store(folder, read_only=True) as store:
             results = cls.of(store)
         frames = (results.scores, results.failures, results.ranking)
-        others = results.resampling or results.audit_parts
-        if all(frame.empty for frame in frames) and not others:
+        without_scores = results.resampling or results.audit_parts
+        if all(frame.empty for frame in frames) and not without_scores:
             raise InputError(f"{folder} holds no results yet: no task has ended")
         return results
 

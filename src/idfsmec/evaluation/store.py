@@ -133,11 +133,11 @@ class Store(contextlib.AbstractContextManager["Store"]):
                     db.execute(f"CREATE TABLE {table} ({every}, checksum, PRIMARY KEY ({key}))")
                 db.execute("INSERT INTO meta VALUES (?, ?, ?)", [*first, _checksum(first)])
                 db.execute("COMMIT")
-            found = db.execute("SELECT value FROM meta WHERE name='format'").fetchone()
-            if found is None or found[0] != str(FORMAT):
+            stored = db.execute("SELECT value FROM meta WHERE name='format'").fetchone()
+            if stored is None or stored[0] != str(FORMAT):
                 raise InputError(
-                    f"{self.path} has format {found[0] if found else 'unknown'}, this version of "
-                    f"idfsmec reads and writes {FORMAT}; compute the results again in another "
+                    f"{self.path} has format {stored[0] if stored else 'unknown'}, this version "
+                    f"of idfsmec reads and writes {FORMAT}; compute the results again in another "
                     "folder, or read them with the version that made them"
                 )
             if not read_only:

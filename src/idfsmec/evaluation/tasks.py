@@ -13,7 +13,6 @@ import math
 import time
 import traceback
 import uuid
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +24,7 @@ from scipy.special import softmax
 from scipy.stats import hypergeom
 from threadpoolctl import threadpool_limits
 
-from idfsmec._fingerprint import Indescribable
+from idfsmec._fingerprint import Indescribable, warn_not_cached
 from idfsmec._validation import derive_seed
 from idfsmec._version import __version__
 from idfsmec.errors import InputError
@@ -89,11 +88,7 @@ def describe_method(method: Method, ranking: bool = False) -> dict[str, Any] | N
     try:
         return method.describe_ranking() if ranking else method.describe()
     except Indescribable as error:
-        warnings.warn(
-            f"the method {method.name!r} cannot be described ({error}), so its results are "
-            "computed again at every start",
-            stacklevel=2,
-        )
+        warn_not_cached(f"The method {method.name!r}", error)
         return None
 
 
@@ -376,7 +371,7 @@ def compute_whole(
     n_picked, n_columns = int(selector.selections_[0].sum()), len(table.columns)
     names = [table.channels[code] for code in selector.channel_names_]
     sizes, stability = Counter(table.channel_of.tolist()), selector.stability_
-    found = {
+    stable = {
         "n_resamples": n_resamples,
         "n_picked": n_picked,
         "frequency": dict(zip(table.columns, selector.frequencies_.tolist(), strict=True)),
@@ -395,7 +390,7 @@ def compute_whole(
         if math.isnan(stability.value)
         else {key: getattr(stability, key) for key in ("value", "low", "high", "verdict")},
     }
-    return TaskResult(found=found)
+    return TaskResult(found=stable)
 
 
 def rank_whole(method: Method, setting: Mapping[str, Any], table: Samples) -> dict[str, Any]:

@@ -16,7 +16,12 @@ from scipy.stats import rankdata
 from idfsmec._parallel import count_jobs, run_tasks
 from idfsmec._validation import derive_seed
 from idfsmec.errors import InputError
-from idfsmec.evaluation.clinical import check_prevalence, subject_groups, summarise_clinical
+from idfsmec.evaluation.clinical import (
+    calibration_groups,
+    check_prevalence,
+    subject_groups,
+    summarise_clinical,
+)
 from idfsmec.evaluation.results import judge_site
 from idfsmec.evaluation.statistics import chance_band
 from idfsmec.metrics import (
@@ -26,7 +31,6 @@ from idfsmec.metrics import (
     draw_within_classes,
     mean_decisions,
     weighted_aucs,
-    wilson_interval,
 )
 from idfsmec.prediction.calibration import Calibration
 from idfsmec.prediction.folds import Fold, FoldUnit, make_folds, most_splits
@@ -40,7 +44,6 @@ from idfsmec.table import FeatureTable
 #: Shares of the channels that are left to the subjects held out, for what becomes of the AUC.
 SHARES = (1.0, 0.75, 0.5, 0.25)
 _RESAMPLES, _TAILS = 1000, (0.025, 0.975)
-_MOST_BINS, _LEAST_IN_BIN = 5, 5
 
 
 def train_model(
@@ -265,7 +268,7 @@ def _measure(
             "balanced_accuracy": {**_with_interval(np.mean(recalls, axis=0)), **chance},
         },
         "by_share": [{"share": share, **auc} for share, auc in zip(SHARES, aucs, strict=True)],
-        "calibration": _calibration(calibrated, y, model.classes),
+        "calibration": calibration_groups(calibrated, y, model.classes),
         "held_out": {**held_out, "calibrated": calibrated.round(6).tolist()},
     }
     if y.max() == 1:
@@ -307,18 +310,3 @@ def _permuted_aucs(
         member = (labels == code).astype(np.float64)[:, None, :]
         aucs.append(auc_from_ranks(ranks[:, None], member)[:, 0, 0])
     return np.asarray(np.mean(aucs, axis=0))
-
-
-def _calibration(calibrated: Floats, y: Codes, classes: Sequence[Any]) -> dict[str, Any]:
-    """Of two classes the probability of the second; of more, that of the predicted one."""
-    label, probability, hit = str(classes[1]), calibrated[:, 1], y == 1
-    if len(classes) > 2:
-        label, probability, hit = "", calibrated.max(axis=1), calibrated.argmax(axis=1) == y
-    n_bins = int(np.clip(probability.size // _LEAST_IN_BIN, 1, _MOST_BINS))
-    bins = []
-    for rows in np.array_split(np.argsort(probability, kind="stable"), n_bins):
-        low, high = wilson_interval(int(hit[rows].sum()), rows.size)
-        predicted, observed = float(probability[rows].mean()), float(hit[rows].mean())
-        limits = {"low": low, "high": high, "n": int(rows.size)}
-        bins.append({"predicted": predicted, "observed": observed, **limits})
-    return {"class": label, "bins": bins, "brier": float(np.mean((probability - hit) ** 2))}

@@ -108,8 +108,8 @@ def _line_noise(frequencies: Floats, power: Floats) -> tuple[float | None, float
             above = power[:, inside] - np.median(power[:, beside], axis=1, keepdims=True)
             variance = np.maximum(above.sum(axis=1), 0.0) * frequencies[1]
             candidates.append((_median(np.sqrt(2.0 * variance)), line))
-    amplitude, found = max(candidates, default=(np.nan, None))
-    return found, amplitude
+    amplitude, strongest = max(candidates, default=(np.nan, None))
+    return strongest, amplitude
 
 
 def _near_line(frequencies: Floats) -> Mask:
@@ -185,7 +185,7 @@ def _upper_edge(frequencies: Floats, power: Floats) -> float:
 def _converter_step(data: NDArray[np.floating]) -> float:
     """Find the smallest step between values of a channel, where many steps are that small."""
     flat = data if data.ndim == 2 else data.transpose(1, 0, 2).reshape(data.shape[1], -1)
-    found = []
+    smallest_steps = []
     for values in flat[:, :_MOST_SAMPLES]:
         distinct = np.unique(values[np.isfinite(values)])
         steps = np.diff(distinct)
@@ -197,8 +197,8 @@ def _converter_step(data: NDArray[np.floating]) -> float:
         # was scaled and written anew has steps of two sizes, hence the median.
         smallest = steps[steps <= 1.5 * steps.min()]
         if smallest.size >= 0.1 * steps.size:
-            found.append(float(np.median(smallest)))
-    return float(np.median(found)) if 2 * len(found) > len(flat) else np.nan
+            smallest_steps.append(float(np.median(smallest)))
+    return float(np.median(smallest_steps)) if 2 * len(smallest_steps) > len(flat) else np.nan
 
 
 def _median(values: Floats) -> float:
@@ -281,10 +281,10 @@ def _read_header(recording: Recording) -> tuple[date | None, str, str]:
 def _edf_day(text: str) -> date | None:
     try:
         day, month, year = (int(part) for part in text.split("."))
-        found = date(year + (1900 if year >= 85 else 2000), month, day)
+        day_recorded = date(year + (1900 if year >= 85 else 2000), month, day)
     except ValueError:
         return None
-    return None if found == date(1985, 1, 1) else found  # which stands for no date
+    return None if day_recorded == date(1985, 1, 1) else day_recorded  # which stands for no date
 
 
 def _condition_words(text: str) -> set[str]:

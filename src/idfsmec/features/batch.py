@@ -278,8 +278,8 @@ def extract_table(
     tell = progress or (lambda event: None)
     total = len(recordings)
     # What is finished in this run is no news, even if a second recording has the same bytes.
-    kept, opened = _read_parts(parts)
-    finished = frozenset(key for key, features in kept.items() if features is not None)
+    resumable, opened = _read_parts(parts)
+    finished = frozenset(key for key, features in resumable.items() if features is not None)
     digest = settings.digest() if parts else None
     task = partial(_compute, settings=settings, digest=digest, finished=finished)
     outcomes: dict[int, RecordingOutcome] = {}
@@ -296,12 +296,12 @@ def extract_table(
                 "share, or use processes here (n_jobs)",
                 argument="dask",
             )
-        if outcome.status == "resumed" and (features := kept[key]) is not None:
+        if outcome.status == "resumed" and (features := resumable[key]) is not None:
             outcome = _add_features(outcome, features)
         elif parts and key and outcome.status != "failed":
             path = parts / f"{key}.npz"
             _write_part(path, outcome)  # a full disk is no fault of the recording: this may raise
-            if key in kept:
+            if key in resumable:
                 notes = f"{path} was damaged: computed again.", *outcome.notes
                 outcome = replace(outcome, notes=notes)
         outcomes[index] = outcome
@@ -318,7 +318,7 @@ def extract_table(
         )
     ordered = [outcomes[index] for index in range(total)]
     table = _assemble(recordings, ordered, settings)
-    return Extraction(table, [replace(one, X=pd.DataFrame()) for one in ordered], on_error)
+    return Extraction(table, [replace(result, X=pd.DataFrame()) for result in ordered], on_error)
 
 
 def check_table_path(output: str | PathLike[str], *, overwrite: bool = False) -> Path:
@@ -493,17 +493,17 @@ def _read_parts(
     if folder is None:
         return {}, None
     folder.mkdir(parents=True, exist_ok=True)
-    kept: dict[str, RecordingFeatures | None] = {}
+    by_key: dict[str, RecordingFeatures | None] = {}
     for path in folder.glob("*.npz"):
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as part:
                 notes = json.loads(part["notes"].tobytes())
                 index = pd.Index(part["starts"], name="start")
                 X = pd.DataFrame(part["values"], columns=notes.pop("columns"), index=index)
-            kept[path.stem] = RecordingFeatures(X=X, **notes)
+            by_key[path.stem] = RecordingFeatures(X=X, **notes)
         except Exception:  # a flipped bit makes readers raise anything
-            kept[path.stem] = None
-    return kept, folder.stat()
+            by_key[path.stem] = None
+    return by_key, folder.stat()
 
 
 # --- the table -------------------------------------------------------------------------------
@@ -609,11 +609,14 @@ def _table_rows(used: Sequence[_Used]) -> pd.DataFrame:
     conditions: list[str | None] = []
     metadata: list[dict[str, str]] = []
     for _, recording, outcome, _ in used:
-        given = recording.condition
-        if outcome.conditions and (given is None or given.startswith(_BIDS_CONDITION)):
-            conditions += ["_".join(filter(None, (given, own))) for own in outcome.conditions]
+        condition = recording.condition
+        if outcome.conditions and (condition is None or condition.startswith(_BIDS_CONDITION)):
+            conditions += [
+                "_".join(filter(None, (condition, epoch_condition)))
+                for epoch_condition in outcome.conditions
+            ]
         else:
-            conditions += [given] * outcome.n_rows
+            conditions += [condition] * outcome.n_rows
         metadata += [
             {name: "" if value is None else str(value) for name, value in of_epoch.items()}
             for of_epoch in outcome.metadata or [{}] * outcome.n_rows

@@ -131,23 +131,23 @@ class FeatureSettings:
     limits: Any = field(default_factory=DetectionLimits)
 
     def __post_init__(self) -> None:
-        given = {key.name: getattr(self, key.name) for key in fields(self)}
+        values = {key.name: getattr(self, key.name) for key in fields(self)}
         for key in ("features", "channels", "band_pass"):
-            if isinstance(given[key], Iterable) and not isinstance(given[key], str):
-                given[key] = tuple(given[key])
+            if isinstance(values[key], Iterable) and not isinstance(values[key], str):
+                values[key] = tuple(values[key])
         for key, (kinds, allowed) in _ALLOWED.items():
-            if not any(_is_allowed(given[key], kind) for kind in kinds):
-                raise InputError(f"{key} = {_to_toml(given[key])} is not {allowed}.")
+            if not any(_is_allowed(values[key], kind) for kind in kinds):
+                raise InputError(f"{key} = {_to_toml(values[key])} is not {allowed}.")
         # Workers do not know what was registered in this process, so features travel themselves.
-        given["features"] = find_features(given["features"])
-        given["bands"] = {name: tuple(map(float, edges)) for name, edges in self.bands.items()}
-        given["line_freq"] = check_line_freq(self.line_freq) or "off"
-        given["limits"] = _checked_limits(self.limits)
-        if not isinstance(given["channels"], str):
-            given["channels"] = tuple(name.strip() for name in given["channels"])
-            if "" in given["channels"]:
+        values["features"] = find_features(values["features"])
+        values["bands"] = {name: tuple(map(float, edges)) for name, edges in self.bands.items()}
+        values["line_freq"] = check_line_freq(self.line_freq) or "off"
+        values["limits"] = _checked_limits(self.limits)
+        if not isinstance(values["channels"], str):
+            values["channels"] = tuple(name.strip() for name in values["channels"])
+            if "" in values["channels"]:
                 raise InputError(f"channels = {_to_toml(self.channels)} has a name that is empty.")
-        for key, value in given.items():
+        for key, value in values.items():
             object.__setattr__(self, key, value)
         self._check_edges()
 
@@ -208,8 +208,8 @@ class FeatureSettings:
         """Plain containers, for a table's ``info``; the features are the table's columns."""
         default = asdict(DetectionLimits())
         limits = {name: x for name, x in asdict(self.limits).items() if x != default[name]}
-        given = {key: getattr(self, key) for key in _INFO_KEYS} | {"limits": limits}
-        plain = json.loads(json.dumps(given))  # tuples become lists
+        values = {key: getattr(self, key) for key in _INFO_KEYS} | {"limits": limits}
+        plain = json.loads(json.dumps(values))  # tuples become lists
         return {"sfreq": plain.pop("resample"), "unit": "uV", **plain}
 
     @classmethod
@@ -217,13 +217,13 @@ class FeatureSettings:
         """Return settings from a table's ``info`` and its features without channels."""
         info = {**_BEFORE, **({"line_freq": info["mains"]} if "mains" in info else {}), **info}
         try:
-            given = {key: info["sfreq" if key == "resample" else key] for key in _INFO_KEYS}
+            values = {key: info["sfreq" if key == "resample" else key] for key in _INFO_KEYS}
         except KeyError as error:
             raise InputError(
                 f"The table does not state how its features were computed ({error} is missing), "
                 "so those of a recording cannot be computed in the same way."
             ) from None
-        settings, wanted = cls(**given), list(dict.fromkeys(columns))
+        settings, wanted = cls(**values), list(dict.fromkeys(columns))
         settings = replace(settings, features=features_giving(wanted, settings))
         unknown = sorted(set(wanted).difference(settings.columns))
         if unknown:
@@ -261,9 +261,9 @@ class FeatureSettings:
                 raise InputError(
                     f"{path}: there is no setting {key!r}; there are: {', '.join(_ALLOWED)}."
                 )
-        given: dict[str, Any] = {k: None if v == "off" else v for k, v in content.items()}
+        values: dict[str, Any] = {k: None if v == "off" else v for k, v in content.items()}
         try:
-            return cls(**given)
+            return cls(**values)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
 
@@ -319,17 +319,17 @@ class FeatureSettings:
 _INFO_KEYS = [key.name for key in fields(FeatureSettings) if key.name != "features"]
 
 
-def _checked_limits(given: DetectionLimits | Mapping[str, float]) -> DetectionLimits:
+def _checked_limits(limits: DetectionLimits | Mapping[str, float]) -> DetectionLimits:
     """Return the limits of the detection from those that differ from the default, by name."""
-    if isinstance(given, DetectionLimits):
-        return given
+    if isinstance(limits, DetectionLimits):
+        return limits
     default = asdict(DetectionLimits())
-    for name, value in given.items():
+    for name, value in limits.items():
         if name not in default:
             raise InputError(f"There is no limit {name}; there are: {', '.join(default)}.")
         if not number(0, closed="both").is_satisfied_by(value):
             raise InputError(f"The limit {name} = {_to_toml(value)} is no number of at least 0.")
-    return DetectionLimits(**{name: type(default[name])(x) for name, x in given.items()})
+    return DetectionLimits(**{name: type(default[name])(x) for name, x in limits.items()})
 
 
 def _is_pair(value: Any) -> bool:

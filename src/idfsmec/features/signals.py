@@ -194,7 +194,7 @@ def _choose_channels(channels: Channels, wanted: str | Iterable[str], source: st
         if channels.positions is None:
             return channels
         return channels.take(on_scalp(names, channels.positions), "no position on the scalp")
-    listed = {name for given in wanted for name in (given, standard_name(given) or given)}
+    listed = {same for name in wanted for same in (name, standard_name(name) or name)}
     keep = np.array(
         [not listed.isdisjoint(both) for both in zip(names, channels.file_names, strict=True)]
     )
@@ -260,8 +260,8 @@ def _from_mne(
         if reject_log is not None:
             log = read_reject_log(reject_log, measured)
             log.ch_names = [plan.renamed.get(name, name) for name in log.ch_names]
-            kept = settings.autoreject_interpolated == "keep"
-            observed = observed_from_reject_log(log, names, interpolated=kept)
+            keeps_interpolated = settings.autoreject_interpolated == "keep"
+            observed = observed_from_reject_log(log, names, interpolated=keeps_interpolated)
             marked["rejected by autoreject"] = ~observed.to_numpy(bool)
     bads = observed_from_bads(measured, names, len(annotated))
     return Signals(
@@ -374,9 +374,9 @@ def _from_array(
         raise InputError("Channel names must differ from each other.")
     renamed = plan_channels(names).renamed
     standard = [renamed.get(name, name) for name in names]  # all of an array is meant as EEG
-    given = Channels(names, standard, in_file=dict(zip(standard, names, strict=True)))
-    channels = _choose_channels(given, settings.channels, _UNNAMED)
-    if channels is not given:
+    of_file = Channels(names, standard, in_file=dict(zip(standard, names, strict=True)))
+    channels = _choose_channels(of_file, settings.channels, _UNNAMED)
+    if channels is not of_file:
         array = array[:, [names.index(name) for name in channels.file_names]]
     return Signals(array, float(sfreq), channels, unit=unit, n_recorded=n_channels)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -308,7 +308,7 @@ def find_reasons(
     if not stats.amplitude.size or np.mean(stats.amplitude > limits.amplitude) <= 0.5:
         return reasons, ""
     ratio = float(np.median(stats.amplitude))
-    about = (
+    unit_hint = (
         "It looks like microvolts that were read as volts: multiply it by 1e-6 before it is saved"
         " or read. "
         if _MICROVOLTS[0] < ratio < _MICROVOLTS[1]
@@ -316,8 +316,8 @@ def find_reasons(
     )
     return reasons, (
         f"Most of the recording is far beyond a typical amplitude of {typical_amplitude:g} (its "
-        f"own is {ratio * typical_amplitude:.3g}). {about}If other recordings of the study are "
-        "similar, the data are not in volts: set typical_amplitude (see "
+        f"own is {ratio * typical_amplitude:.3g}). {unit_hint}If other recordings of the study "
+        "are similar, the data are not in volts: set typical_amplitude (see "
         "estimate_typical_amplitude)."
     )
 
@@ -443,8 +443,8 @@ def _pops(jumps: np.ndarray, positions: np.ndarray, nearest: np.ndarray, limit: 
 
 def _middle_channel(values: np.ndarray, left: Mask) -> float:
     """Return the lower median over channels of each channel's median over its cells left."""
-    some = left.any(axis=0)
-    levels = np.nanmedian(np.where(left, values, np.nan)[:, some], axis=0)
+    judged = left.any(axis=0)
+    levels = np.nanmedian(np.where(left, values, np.nan)[:, judged], axis=0)
     return float(np.quantile(levels, 0.5, method="lower"))
 
 
@@ -503,7 +503,11 @@ class _EpochStats:
 
 
 def _block_stats(
-    clean: np.ndarray, recorded: np.ndarray, sfreq: float, *how: Any
+    clean: np.ndarray,
+    recorded: np.ndarray,
+    sfreq: float,
+    line_freqs: tuple[float, ...],
+    high_pass: float,
 ) -> tuple[np.ndarray, ...]:
     """Compute the fields of :class:`_EpochStats`, in volts; what was clipped shows as recorded."""
     with np.errstate(invalid="ignore"):  # one bad sample makes the mean NaN or infinite
@@ -519,7 +523,7 @@ def _block_stats(
     window_sd = np.sqrt(np.clip(mean_squares - window_means**2, 0.0, None))
     extremes = (recorded.max(axis=-1, keepdims=True), recorded.min(axis=-1, keepdims=True))
     at_extremes = np.sum([(recorded == extreme).mean(axis=-1) for extreme in extremes], axis=0)
-    line, eeg, drift, tilt, correlation = _spectral_stats(centred, sfreq, *how)
+    line, eeg, drift, tilt, correlation = _spectral_stats(centred, sfreq, line_freqs, high_pass)
     jumps = _jumps(centred, sfreq)
     return broken, at_extremes, tilt, correlation, window_sd, jumps, line, eeg, drift
 

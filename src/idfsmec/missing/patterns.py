@@ -299,11 +299,11 @@ def _leave_one(observed: Mask, removed: Mask, rng: np.random.Generator) -> Mask:
         columns: np.ndarray = priority.argmax(axis=1)
         return columns
 
-    kept = observed & ~removed
-    emptied = np.flatnonzero(observed.any(axis=1) & ~kept.any(axis=1))
-    spare = kept.copy()
-    full = np.flatnonzero(kept.any(axis=1))
-    spare[full, one_per_row(kept[full])] = False
+    left = observed & ~removed
+    emptied = np.flatnonzero(observed.any(axis=1) & ~left.any(axis=1))
+    spare = left.copy()
+    full = np.flatnonzero(left.any(axis=1))
+    spare[full, one_per_row(left[full])] = False
     spare_cells = np.flatnonzero(spare)
     n_swaps = min(len(emptied), len(spare_cells))
     rows = rng.choice(emptied, n_swaps, replace=False)

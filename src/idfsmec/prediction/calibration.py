@@ -28,7 +28,7 @@ class Calibration:
 
     def __init__(self, held_out: Mapping[str, Any]) -> None:
         self._shares = np.array(held_out["shares"], dtype=np.float64)
-        self._log_odds = _log_odds(np.array(held_out["left"], dtype=np.float64))
+        self._log_odds = log_odds(np.array(held_out["left"], dtype=np.float64))
         true = np.array(held_out["true"])
         self._hits = np.eye(self._log_odds.shape[2])[true]
         # Probabilities are meant for classes that are as frequent as the model's prior.
@@ -41,7 +41,7 @@ class Calibration:
         interval of the most probable class: how frequent it is among subjects like this one.
         """
         nearest, n_classes = int(np.abs(self._shares - share).argmin()), epochs.shape[1]
-        inputs = np.column_stack([np.ones(n_classes), _log_odds(epochs.mean(axis=0))])
+        inputs = np.column_stack([np.ones(n_classes), log_odds(epochs.mean(axis=0))])
         everyone = np.ones((1, len(self._hits)))
         fits = [self._fit(nearest, code, everyone) for code in range(n_classes)]
         coefs, covariances = (np.concatenate(parts) for parts in zip(*fits, strict=True))
@@ -77,5 +77,6 @@ class Calibration:
         return coefs, np.asarray(np.linalg.inv(curvatures), dtype=np.float64)
 
 
-def _log_odds(probability: Floats) -> Floats:
+def log_odds(probability: Floats) -> Floats:
+    """Return log odds of probabilities, which are taken as between 0.005 and 0.995."""
     return np.asarray(logit(np.clip(probability, _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)))

@@ -61,13 +61,10 @@ class Part:
 
     def build(self, **parameters: Any) -> Any:
         """Make a fresh estimator; parameters that it lacks and those that are None are not set."""
-        from sklearn.base import clone
+        from idfsmec.prediction.samples import with_parameters
 
-        estimator = self.estimator
-        fresh = clone(estimator) if hasattr(estimator, "get_params") else estimator()
-        params = fresh.get_params()
-        used = {k: v for k, v in parameters.items() if k in params and v is not None}
-        return fresh.set_params(**used)
+        is_made = hasattr(self.estimator, "get_params")
+        return with_parameters(self.estimator if is_made else self.estimator(), **parameters)
 
     @property
     def takes_missing(self) -> bool:
@@ -99,11 +96,6 @@ class Imputer(Part):
 @dataclass(frozen=True)
 class Classifier(Part):
     """A classifier of selected features; see :func:`register_classifier`."""
-
-    @property
-    def has_cost(self) -> bool:
-        """Whether it has a C to tune."""
-        return "C" in self.build().get_params()
 
 
 @dataclass(frozen=True)
@@ -404,7 +396,7 @@ def register_classifier(name: str, estimator: Any, *, overwrite: bool = False) -
     Examples
     --------
     >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> register_classifier("3-NN", KNeighborsClassifier(3)).has_cost
+    >>> register_classifier("3-NN", KNeighborsClassifier(3)).takes_missing
     False
     >>> del CLASSIFIERS["3-NN"]
     """

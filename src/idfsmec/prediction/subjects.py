@@ -66,6 +66,7 @@ class SubjectPrediction:
     distance: float = np.nan
     nearer: float = np.nan
     warnings: tuple[str, ...] = ()  # reasons not to rely on it
+    is_far_outside: bool = False  # of the training data: no probability unless asked for
     predicted: Any = None  # the most probable class; None if no probability is given
     # Of that class: calibrated on held-out subjects with as many channels, and its interval. The
     # mean over epochs without interval if the model was not measured.
@@ -295,9 +296,9 @@ def _other_settings(model: Model, table: FeatureTable) -> list[str]:
 def _other_conditions(model: Model, conditions: pd.Series) -> list[str]:
     """Name conditions of a subject's samples that the model was not trained on."""
     trained = model.data.get("conditions") or []
-    others = sorted(set(conditions.dropna().astype(str)) - set(trained))
-    note = f"the model was trained on {listing(trained)}, but this is {listing(others)}"
-    return [note] if trained and others else []
+    new_conditions = sorted(set(conditions.dropna().astype(str)) - set(trained))
+    note = f"the model was trained on {listing(trained)}, but this is {listing(new_conditions)}"
+    return [note] if trained and new_conditions else []
 
 
 def _predict_subject(
@@ -320,12 +321,15 @@ def _predict_subject(
     unit, channels = _find_other_unit(model, X)
     if unit:
         doubts.append(f"{listing(channels)}: apparently in {unit}")
-    suppressed = (unit or distance > _FAR_OUTSIDE) and not allow_unusual
+    is_far_outside = bool(unit) or distance > _FAR_OUTSIDE
+    suppressed = is_far_outside and not allow_unusual
     if suppressed:
         doubts.append("far outside the training data: no probability without --allow-unusual")
     if share < _LEAST_SHARE:
         doubts.append(f"only {share:.0%} of the model's channels are present")
-    subject = SubjectPrediction(name, share, len(X), distance, nearer, tuple(doubts))
+    subject = SubjectPrediction(
+        name, share, len(X), distance, nearer, tuple(doubts), is_far_outside
+    )
     if suppressed:
         return subject
     with warnings.catch_warnings():

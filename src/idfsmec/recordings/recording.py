@@ -209,19 +209,23 @@ def epoch_conditions(epochs: mne.BaseEpochs) -> list[str]:
 
 
 def file_recording(
-    path: Path, subject: str, label: str, read: Callable[[Path], Any] = read_with_mne, **about: Any
+    path: Path,
+    subject: str,
+    label: str,
+    read: Callable[[Path], Any] = read_with_mne,
+    **fields: Any,
 ) -> Recording:
     """Name the recording in a file, which ``read`` (picklable) opens; ``about`` has its fields."""
-    load = partial(_load_raw, path, read, about.get("bads", ()))
-    files, log = about.pop("files", files_of(path)), about.pop("reject_log", None)
+    load = partial(_load_raw, path, read, fields.get("bads", ()))
+    files, log = fields.pop("files", files_of(path)), fields.pop("reject_log", None)
     if log is None and holds_epochs(path):  # beside s01-epo.fif, s01-reject-log.npz
         stem = path.stem.removesuffix(".fif")
         names = (stem, re.sub(r"[-_]epo$", "", stem, flags=re.IGNORECASE))
         endings = ("", "-reject-log", "_reject-log", "_rejectlog", "_autoreject")
         logs = [path.with_name(f"{name}{ending}.npz") for name in names for ending in endings]
         log = next((each for each in logs if each.is_file()), None)
-    about["files"] = files if log is None else (*files, log)
-    return Recording(subject, label, load, str(path), reject_log=log, **about)
+    fields["files"] = files if log is None else (*files, log)
+    return Recording(subject, label, load, str(path), reject_log=log, **fields)
 
 
 def _load_raw(path: Path, read: Callable[[Path], Any], bads: tuple[str, ...]) -> Any:

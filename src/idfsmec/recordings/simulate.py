@@ -124,6 +124,7 @@ def simulate_cohort(
     detachment_kinds: Sequence[str] = ("flat", "drift", "line"),
     artifacts: bool = True,
     confound: Mapping[str, float] | None = None,
+    score: bool = False,
     random_state: RandomState = None,
 ) -> SimulatedCohort:
     """Simulate resting EEG of two groups, with a known difference and detached electrodes.
@@ -159,6 +160,10 @@ def simulate_cohort(
         (factor on everything), ``lowpass`` (Hz), ``channels`` (how many of the last ones it
         lacks), ``step`` (microvolts that its converter resolves). This is a difference between
         recordings, not between brains, for an audit to detect.
+    score : bool
+        Whether the effects follow a score of depression, ``details["bdi"]``, with mean 15 and
+        standard deviation 10 (none below 0), in place of two groups: ``effect_size`` is then the
+        difference per standard deviation of the score, and who is above the mean is depressed.
     random_state : int, Generator, RandomState or None
         Subject ``i`` of a seed is the same whatever ``n_subjects`` is.
 
@@ -199,6 +204,10 @@ def simulate_cohort(
     for index in range(n_subjects):
         name, depressed = f"sim{index + 1:03d}", bool(index % 2)
         contacts, mix = (np.random.default_rng((root, index, stream)) for stream in (1, 2))
+        severity, details = float(depressed), {}
+        if score:
+            severity = float(np.random.default_rng((root, index, 3)).standard_normal())
+            depressed, details = severity > 0, {"bdi": str(max(0, round(15 + 10 * severity)))}
         lost = _draw_detachments(contacts, n_sensors, duration, detached, detachment_kinds)
         typical = mix.uniform() < _CONFOUND_SHARE
         amplifier = other if typical == depressed else _USUAL
@@ -206,14 +215,15 @@ def simulate_cohort(
             _simulate,
             n_channels,
             seed=(root, index),
-            shift=shift if depressed else 0 * shift,
+            shift=severity * shift,
             sfreq=sfreq,
             n_times=round(duration * sfreq),
             artifacts=artifacts,
             detachments=lost,
             amplifier=amplifier,
         )
-        recordings.append(Recording(name, _LABELS[depressed], load, f"simulated subject {name}"))
+        source = f"simulated subject {name}"
+        recordings.append(Recording(name, _LABELS[depressed], load, source, details=details))
         amplifiers.append((name, "usual" if amplifier == _USUAL else "other"))
         detachments += [(name, scalp.ch_names[channel], *rest) for channel, *rest in lost]
     return SimulatedCohort(

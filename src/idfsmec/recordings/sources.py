@@ -115,7 +115,7 @@ def find_recordings(
     wanted = [condition] if isinstance(condition, str) else list(condition or ())
     named = {"labels": labels, "task": task, "processing": processing, "unit": unit}
     options = {option: value for option, value in named.items() if value is not None}
-    given = options | ({"condition": ", ".join(wanted)} if wanted else {})
+    used = options | ({"condition": ", ".join(wanted)} if wanted else {})
     if name in DATA_SETS:
         if data is None:
             raise ArgumentError(
@@ -123,7 +123,7 @@ def find_recordings(
                 argument="data",
             )
         reader = DATA_SETS[name]
-        _refuse_others(given, set(signature(reader).parameters), name)
+        _refuse_others(used, set(signature(reader).parameters), name)
         if not wanted:
             return reader(data, **options)
         return [rec for name in wanted for rec in reader(data, condition=name, **options)]
@@ -133,11 +133,11 @@ def find_recordings(
             argument="data",
         )
     if path.is_dir():
-        _refuse_others(given, {"labels", "task", "condition", "processing"}, "a BIDS tree")
+        _refuse_others(used, {"labels", "task", "condition", "processing"}, "a BIDS tree")
         recordings = read_bids(path, label=labels, task=task, processing=processing)
         return _of_conditions(recordings, wanted, name)
     if path.is_file():
-        _refuse_others(given, {"condition"}, "a manifest")
+        _refuse_others(used, {"condition"}, "a manifest")
         return _of_conditions(read_manifest(path, absent_ok=absent_ok), wanted, name)
     raise InputError(
         f"{name}: there is no such manifest or BIDS folder, and no data set of that name "
@@ -156,14 +156,14 @@ def _of_conditions(
         spellings.append({same_name(part) for part in (*parts, condition) if part})
     of_files = {same_name(condition) for condition in wanted} & set().union(*spellings)
     of_epochs = tuple(name for name in wanted if same_name(name) not in of_files)
-    kept = [
+    chosen = [
         recording
         for recording, names in zip(recordings, spellings, strict=True)
         if not of_files or of_files & names
     ]
     if not of_epochs:
-        return kept
-    if not any(holds_epochs(Path(recording.source)) for recording in kept):
+        return chosen
+    if not any(holds_epochs(Path(recording.source)) for recording in chosen):
         there = dict.fromkeys(rec.condition for rec in recordings if rec.condition)
         raise ArgumentError(
             f"condition={of_epochs[0]!r}: {name} has {', '.join(there) or 'no conditions'}.",
@@ -175,7 +175,7 @@ def _of_conditions(
             load=partial(_load_epochs, recording, of_epochs),
             variant=f"{recording.variant} epochs of {', '.join(of_epochs)}".strip(),
         )
-        for recording in kept
+        for recording in chosen
     ]
 
 
@@ -184,21 +184,21 @@ def _load_epochs(recording: Recording, wanted: Sequence[str]) -> mne.BaseEpochs:
     epochs = recording.load()
     conditions = epoch_conditions(epochs)
     asked = {same_name(name) for name in wanted}
-    others = [
+    of_others = [
         asked.isdisjoint(map(same_name, (condition, *condition.split("/"))))
         for condition in conditions
     ]
-    if all(others):
+    if all(of_others):
         raise RecordingError(
             f"{recording.source}: has no epochs of the condition {', '.join(wanted)}; it has "
             f"{', '.join(dict.fromkeys(conditions)) or 'none with a condition'}."
         )
-    return epochs.drop(others, reason=OTHER_CONDITION, verbose="ERROR")
+    return epochs.drop(of_others, reason=OTHER_CONDITION, verbose="ERROR")
 
 
-def _refuse_others(given: dict[str, str], allowed: set[str], what: str) -> None:
+def _refuse_others(options: dict[str, str], allowed: set[str], what: str) -> None:
     """Refuse options that would be ignored: a mistake that goes unnoticed."""
-    for option, value in given.items():
+    for option, value in options.items():
         if option not in allowed:
             raise ArgumentError(
                 f"{option}={value!r}: has no meaning for {what}; leave it out.", argument=option
@@ -425,8 +425,8 @@ def read_bids(
             continue
         line = participants[subject].items()
         known = {name: "" if is_missing(cell) else cell for name, cell in line}
-        about = {"site": known.get(site_column) or None, "details": details_of(known, used)}
-        recordings.append(_bids_recording(path, read, value, **about))
+        described = {"site": known.get(site_column) or None, "details": details_of(known, used)}
+        recordings.append(_bids_recording(path, read, value, **described))
     if not recordings:
         of_task = "" if task is None else f" of task {task!r}"
         raise InputError(f"{root}: no EEG recording{of_task} with a label in column {column!r}.")
@@ -453,7 +453,7 @@ def _entities(path: Path) -> dict[str, str]:
 
 
 def _bids_recording(
-    path: Path, read: Callable[[Path], Any], label: str, **about: Any
+    path: Path, read: Callable[[Path], Any], label: str, **fields: Any
 ) -> Recording:
     entities = _entities(path)
     # The list of channels beside a recording says which are bad.
@@ -467,7 +467,7 @@ def _bids_recording(
         session=entities.get("ses"),
         condition=condition or None,
         files=(*files_of(path), *([channels] if channels.is_file() else [])),
-        **about,
+        **fields,
     )
 
 
@@ -541,10 +541,10 @@ def _is_derivative(root: Path) -> bool:
         return True
     description = root / "dataset_description.json"
     try:
-        about = json.loads(read_text(description)) if description.is_file() else {}
+        content = json.loads(read_text(description)) if description.is_file() else {}
     except ValueError:
-        about = {}
-    kind = about.get("DatasetType") if isinstance(about, dict) else None
+        content = {}
+    kind = content.get("DatasetType") if isinstance(content, dict) else None
     return kind == "derivative" or any(root.glob("sub-*/**/eeg/*_epo.fif"))
 
 

@@ -21,6 +21,7 @@ from .scores import (
 )
 from .style import use_style
 from .text import describe_protocol
+from .validation import plot_validation, write_validation
 
 __all__ = [
     "write_report",
@@ -41,4 +42,6 @@ __all__ = [
     "plot_calibration",
     "describe_protocol",
     "use_style",
+    "plot_validation",
+    "write_validation",
 ]

@@ -159,7 +159,8 @@ def weight_views(table: TableResults) -> Iterator[View]:
     weights = table.channel_weights
     if not weights.empty:
         note = f"{table.whole_table_note()}\nan equal share is {1 / weights.size:.3f}"
-        yield View({"weights": weights, "note": note, "montage": table.montage})
+        numbers = weights.rename("weight").rename_axis("channel").reset_index()
+        yield View({"weights": weights, "note": note, "montage": table.montage}, numbers)
 
 
 @style.literal_text
@@ -207,7 +208,8 @@ def _name_columns(ax: Axes, names: pd.Index, offset: float = 0.0) -> None:
 def score_views(table: TableResults) -> Iterator[View]:
     """Yield the scores of all features of all channels."""
     if not table.ranking.empty:
-        yield View({"ranking": table.ranking, "note": table.whole_table_note()})
+        numbers = table.ranking[["channel", "feature", "score"]]
+        yield View({"ranking": table.ranking, "note": table.whole_table_note()}, numbers)
 
 
 @style.literal_text
@@ -268,10 +270,12 @@ def plot_effects(
 
 def effect_views(table: TableResults) -> Iterator[View]:
     """Yield direction and size of the leading features."""
-    if effect_size(table.ranking) is not None:
+    if size := effect_size(table.ranking):
         labels = [str(label) for label in table.facts["labels"]]
         note = "whole table, one value per participant; no folds, no tuning"
-        yield View({"ranking": table.ranking, "labels": labels, "note": note})
+        drawn = [f"{name}{end}" for name in (size, "auc") for end in ("", "_low", "_high")]
+        numbers = table.ranking.head(_MOST_FEATURES).filter(["channel", "feature", *drawn])
+        yield View({"ranking": table.ranking, "labels": labels, "note": note}, numbers)
 
 
 def summarise_resampling(table: TableResults) -> dict[str, Any] | None:
@@ -298,43 +302,6 @@ def summarise_resampling(table: TableResults) -> dict[str, Any] | None:
     }
 
 
-def describe_stability(halves: Mapping[str, Any] | None) -> str:
-    """Describe the agreement of halves without shared participants; nothing without halves."""
-    if halves is None:
-        return ""
-    if halves["reason"]:
-        return f"Stability cannot be measured: {halves['reason']}"
-    text = ""
-    if halves["stability"]:
-        value, verdict = halves["stability"]["value"], halves["stability"]["verdict"]
-        text = (
-            f"The stability of the selection is {value:.2f} of 1 ({verdict}), measured between "
-            "halves without shared participants. "
-        )
-    return (
-        f"{text}Stable features, selected on at least {percent(halves['threshold'])} of "
-        f"{halves['n_resamples']} random halves: {len(halves['stable_features'])} of "
-        f"{halves['n_features']}; at most {halves['max_false']:g} is expected by chance."
-    )
-
-
-def stability_warnings(findings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Warn of tables whose halves select different features, or agree on none."""
-    for name, each in findings.items():
-        halves = each["resampling"]
-        if not halves or halves["reason"]:
-            continue
-        if (halves["stability"] or {}).get("verdict") == "poor":
-            yield (
-                f"Unstable selection: {name}",
-                "Random halves of the participants give different features. With other "
-                "participants, other features may lead the ranking.",
-            )
-        if not halves["stable_features"]:
-            text = "Report channels and groups of features, not single features."
-            yield f"No stable feature: {name}", text
-
-
 def frequency_views(table: TableResults, of: Literal["features", "channels"]) -> Iterator[View]:
     """Yield the selection frequencies of features or channels on random halves."""
     halves = table.halves
@@ -349,8 +316,9 @@ def frequency_views(table: TableResults, of: Literal["features", "channels"]) ->
     if of == "channels":
         chance = float(np.mean(list(halves["channel_chance"].values())))
         shares = {"frequencies": halves["channel_frequency"], "chance": chance}
-    note = table.whole_table_note(selected)
-    yield View({**shares, "note": note, "title": f"Selection frequency of {of}"})
+    labels = {"note": table.whole_table_note(selected), "title": f"Selection frequency of {of}"}
+    numbers = pd.DataFrame(shares["frequencies"].items(), columns=["name", "frequency"])
+    yield View(shares | labels, numbers)
 
 
 @style.literal_text
@@ -455,10 +423,11 @@ def missing_views(table: TableResults) -> Iterator[View]:
     """Yield where channels are missing, as recorded."""
     if table.missing.to_numpy().any():
         note = "as recorded, before channels are removed; no folds, no tuning"
-        yield View({"shares": table.missing, "note": note})
+        numbers = table.missing.rename_axis("recording").reset_index()
+        yield View({"shares": table.missing, "note": note}, numbers)
 
 
-def associated_missingness(table: TableResults) -> list[dict[str, Any]]:
+def associated_missingness(table: TableResults, *, with_dead: bool = True) -> list[dict[str, Any]]:
     """Return channels whose missingness is associated with the label (Holm), and dead ones."""
     labels = [str(label) for label in table.facts["labels"]]
     rows: list[dict[str, Any]] = [
@@ -470,20 +439,6 @@ def associated_missingness(table: TableResults) -> list[dict[str, Any]]:
             "dead": bool(row["dead"]),
         }
         for row in table.facts["missing_by_class"]
-        if row["p_holm"] < ALPHA or row["dead"]
+        if row["p_holm"] < ALPHA or (with_dead and row["dead"])
     ]
     return sorted(rows, key=lambda row: (row["p_holm"], row["channel"]))
-
-
-def missingness_warning(table: TableResults) -> list[tuple[str, str]]:
-    """Warn of a table in which the presence of a channel predicts the label."""
-    rows = [row for row in associated_missingness(table) if row["p_holm"] < ALPHA]
-    if not rows:
-        return []
-    each = [f"{row['channel']} (present in {row['has']})" for row in rows]
-    text = (
-        f"{listing(each, 3)}. The presence of a channel predicts the group, which is not a "
-        "finding about the brain. Check why (another cap for patients?), or leave the channels "
-        "out."
-    )
-    return [(f"Missing channels are associated with the diagnosis: {table.name}", text)]

@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 
-from idfsmec.audit import audits_of
 from idfsmec.errors import listing
 from idfsmec.report import style
 from idfsmec.report.data import TableResults, View
@@ -25,9 +24,11 @@ CAPTION = (
 _SCORES = ("sensitivity", "specificity", "PPV", "NPV")
 
 
-def plot_decision_curve(clinical: Mapping[str, Any], note: str = "") -> Axes:
+def plot_decision_curve(
+    clinical: Mapping[str, Any], note: str = "", ax: Axes | None = None
+) -> Axes:
     """Draw the net benefit of acting on predictions, on all participants and on none."""
-    ax = style.make_axes(None, 4.6, 4.2)
+    ax = style.make_axes(ax, 4.6, 4.2)
     rows = pd.DataFrame(clinical["decision_curve"])
     at = rows["threshold"]
     ax.fill_between(at, rows["low"], rows["high"], color=style.EMPHASIS, alpha=0.14, linewidth=0)
@@ -42,13 +43,8 @@ def plot_decision_curve(clinical: Mapping[str, Any], note: str = "") -> Axes:
     return style.style_axes(ax, "Decision curve", note)
 
 
-def red_note(level: str | None) -> str:
-    """Return what stands beside scores of a table whose audit is red."""
-    return "; acquisition separates the groups as well as the EEG does" if level == "red" else ""
-
-
 def score_table(
-    clinical: Mapping[str, Any], classes: Sequence[Any], counts: Sequence[int], red: str = ""
+    clinical: Mapping[str, Any], classes: Sequence[Any], counts: Sequence[int]
 ) -> dict[str, Any]:
     """Return title, text, header and rows: all participants with their counts, and groups."""
     everyone = {"by": "all", "group": "", "n_subjects": counts, "scores": clinical["scores"]}
@@ -61,7 +57,7 @@ def score_table(
         rows.append([name, " / ".join(map(str, group["n_subjects"])), *scores])
     text = (
         f"Predictions of {clinical['class']} for held-out participants, with 95 % CI. Predictive "
-        f"values are for a prevalence of {percent(clinical['prevalence'])}{red}."
+        f"values are for a prevalence of {percent(clinical['prevalence'])}."
     )
     if few:
         text += f" Too few to rely on (below {_FEW} of a class): {listing(few, 20)}."
@@ -74,9 +70,7 @@ def describe_clinical(table: TableResults) -> dict[str, Any] | None:
     clinical = table.clinical
     if clinical is None:
         return None
-    audit = audits_of(table.results).get(table.name)
-    red = red_note(audit.level) if audit else ""
-    scored = score_table(clinical, clinical["classes"], clinical["n_subjects"], red)
+    scored = score_table(clinical, clinical["classes"], clinical["n_subjects"])
     removed = f", {percent(clinical['rate'])} of channels removed" if clinical["rate"] else ""
     curve = pd.DataFrame(clinical["decision_curve"])
     above = curve.loc[curve["low"] > curve["all"].clip(lower=0), "threshold"]
@@ -91,4 +85,5 @@ def describe_clinical(table: TableResults) -> dict[str, Any] | None:
 def decision_views(table: TableResults) -> Iterator[View]:
     """Yield the decision curve of two classes: net benefit against the threshold."""
     if table.clinical is not None:
-        yield View({"clinical": table.clinical, "note": table.note()})
+        numbers = pd.DataFrame(table.clinical["decision_curve"])
+        yield View({"clinical": table.clinical, "note": table.note()}, numbers)

@@ -27,7 +27,6 @@ EFFECT_SIZES = {"hedges_g": "Hedges' g", "eta_squared": "η²", "spearman": "Spe
 #: Frequencies are counts of halves divided by their number: equal ones may differ by rounding.
 ROUNDING = 1e-9
 
-_WITH_CHANCE = ("accuracy", "balanced_accuracy", "subject_accuracy", "subject_balanced_accuracy")
 _WHOLE_TABLE_SETTINGS = {
     "nested": "setting that nested tuning chose most often",
     "oracle": "setting best on the test folds (optimistic)",
@@ -35,7 +34,7 @@ _WHOLE_TABLE_SETTINGS = {
 
 
 def known_methods(methods: Methods | None) -> Methods:
-    """Return families and labels as given, or those of the registry."""
+    """Return these families and labels, or those of the registry."""
     if methods is not None:
         return methods
     return {
@@ -66,7 +65,7 @@ def sort_methods(names: Iterable[object], methods: Methods) -> list[str]:
 
 
 def experiment_protocol(results: Results, experiment: str = "accuracy") -> dict[str, Any]:
-    """Return the protocol of an experiment: its own where it was recorded, else the main one."""
+    """Return the protocol of an experiment: as recorded, else the main one."""
     recorded = (results.protocol.get("experiments") or {}).get(experiment, {})
     merged = {**results.protocol, **recorded}
     if recorded.get("seeds"):
@@ -75,9 +74,9 @@ def experiment_protocol(results: Results, experiment: str = "accuracy") -> dict[
 
 
 def shown_metric(results: Results) -> str:
-    """Return the score that is shown: what tuning maximised, if it has a chance level."""
-    metric = str(results.protocol.get("metric"))
-    return metric if metric in _WITH_CHANCE else "balanced_accuracy"
+    """Return the score that is shown: (balanced) accuracy per participant, never per epoch."""
+    plain = str(results.protocol.get("metric")) in ("accuracy", "subject_accuracy")
+    return "subject_accuracy" if plain else "subject_balanced_accuracy"
 
 
 def effect_size(ranking: pd.DataFrame) -> str | None:
@@ -89,14 +88,16 @@ def effect_size(ranking: pd.DataFrame) -> str | None:
 class View(NamedTuple):
     """What a figure shows of a table: arguments of its drawing, and what no drawing shows.
 
-    ``tested`` is the result of a test in words, ``numbers`` are rows for a table beside the
-    figure, ``variant`` is the pattern of missing channels or the method where each has a figure.
+    ``numbers`` are what is drawn, ``variant`` is the pattern of missing channels or the method
+    where each has a figure, ``tested`` is the result of a test in words, ``rows`` are for a table
+    beside the figure.
     """
 
     arguments: dict[str, Any]
+    numbers: pd.DataFrame
     variant: str = ""
     tested: str = ""
-    numbers: list[dict[str, Any]] | None = None
+    rows: list[dict[str, Any]] | None = None
 
 
 class TableResults:
@@ -158,10 +159,11 @@ class TableResults:
         """Return the rows of an experiment that have the score that is shown."""
         return self.all_rows(experiment).dropna(subset=[self.metric])
 
-    def chance(self, metric: str = "") -> dict[str, float] | None:
-        """Return chance level and 95 % band of a score (default: the one shown), if recorded."""
-        bands = (self.results.protocol.get("chance") or {}).get(self.name) or {}
-        return bands.get(metric or self.metric)
+    @property
+    def chance(self) -> float | None:
+        """The chance level of the score that is shown, where it follows from the classes."""
+        balanced = self.metric == "subject_balanced_accuracy"
+        return 1 / len(self.facts["labels"]) if balanced else None
 
     def note(self, experiment: str = "accuracy") -> str:
         """Return the line under a figure's title: folds and tuning of the experiment."""
@@ -169,15 +171,12 @@ class TableResults:
 
     def by_pattern(self) -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:
         """Split accuracies by pattern (unnamed if alone), with what figures of accuracy need."""
-        rows = self.rows()
-        options = {"methods": self.methods, "metric": self.metric, "note": self.note()}
-        patterns = rows.groupby("pattern", sort=False)
-        for pattern, here in patterns:
-            if len(patterns) == 1:
-                yield "", here, options
-            else:
-                note = f"{self.note()} · channels missing by pattern {pattern}"
-                yield str(pattern), here, options | {"note": note}
+        patterns = self.rows().groupby("pattern", sort=False)
+        for pattern, rows in patterns:
+            name, note = "", self.note()
+            if len(patterns) > 1:
+                name, note = str(pattern), f"{note} · channels missing by pattern {pattern}"
+            yield name, rows, {"methods": self.methods, "metric": self.metric, "note": note}
 
     def whole_table_note(self, selected: str = "") -> str:
         """Return the line under a figure's title for a ranking, which uses no folds."""

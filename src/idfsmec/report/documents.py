@@ -47,12 +47,23 @@ USE = (
     "For research on groups. It is not a medical device and makes no diagnosis. Do not use it to "
     "decide on a patient's treatment."
 )
+_SHARING = (
+    "Hand out one model per table: two models of n and n - 1 participants give the values of the "
+    "participant exactly."
+)
 _CALIBRATION = (
     "Each point is a group of participants with similar probabilities, from models fitted and "
     "calibrated without them; bars are 95 % CI. On the line, probabilities equal observed "
     "frequencies."
 )
 _MOST_VOTES = 8
+#: What stands beside the AUC of a model, by whether its CI excludes 0.5 and the audit is red.
+_RELATIONS = {
+    (True, False): "above chance",
+    (True, True): "above chance, but the recordings of the groups differ",
+    (False, False): "not above chance, the 95 % CI includes 0.5",
+    (False, True): "not above chance, and the recordings of the groups differ",
+}
 _CLAIMS = {
     "subject": "correct: participants held out, features selected inside the folds",
     "by_sample": "sample-wise folds: participants in training and test",
@@ -173,19 +184,20 @@ def plot_calibration(calibration: Mapping[str, Any], ax: Axes | None = None) -> 
     label = calibration["class"]
     what = f"probability of {label}" if label else "probability of the predicted class"
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=what, ylabel="share of participants")
-    note = f"held-out participants, Brier score {calibration['brier']:.3f}"
+    who = calibration.get("participants", "held-out participants")
+    note = f"{who}, Brier score {calibration['brier']:.3f}"
     return style.style_axes(ax, "Calibration", note)
 
 
 def metric_rows(model: Model) -> list[dict[str, Any]]:
-    """Return the scores of a model: ``name``, and ``value``, ``ci``, ``chance`` as text."""
+    """Return the scores of a model: ``name``, and ``value``, ``ci``, ``chance_level`` as text."""
     return [
         values
         | {
             "name": metric_name(name),
             "value": format_score(name, values["mean"]),
             "ci": format_range(name, values["low"], values["high"]),
-            "chance": format_range(name, values["chance_low"], values["chance_high"]),
+            "chance_level": format_score(name, values["chance"]),
         }
         for name, values in model.performance.get("metrics", {}).items()
     ]
@@ -193,18 +205,17 @@ def metric_rows(model: Model) -> list[dict[str, Any]]:
 
 def _describe_model(model: Model, path: Path) -> dict[str, Any]:
     """Return the content of a card."""
-    measured, red = model.performance, clinic.red_note(model.audit.get("level"))
+    measured = model.performance
     metrics: Mapping[str, Any] = measured.get("metrics", {})
     what = f"{len(model.classes)} classes"
     if len(model.classes) == 2:
         what = " from ".join(map(str, model.classes))
     headline = f"{model.kind} separates {what}; its performance was not measured."
     if auc := metrics.get("roc_auc"):
-        above = auc["low"] > 0.5
-        how = "above chance" if above else "not above chance, the 95 % CI includes 0.5"
+        relation = _RELATIONS[auc["low"] > 0.5, model.audit.get("level") == "red"]
         headline = (
             f"{model.kind} separates {what} with an AUC of {auc['mean']:.2f} on held-out "
-            f"participants: {how}{red}."
+            f"participants: {relation}."
         )
     return {
         "brand": "idfsmec model card",
@@ -218,16 +229,19 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
         "audit": model.audit or NOT_AUDITED,
         "use": USE,
         "metrics": metric_rows(model),
-        "red": red,
         "channels": _bars(measured.get("channels", {})),
         "features": [{"name": column_label(name)} for name in measured.get("features", {})],
-        "tables": _tables(model, red) if metrics else [],
-        "facts": [*_model_facts(model), ("file", f"{path.name}, SHA-256 {hash_file(path)}")],
+        "tables": _tables(model) if metrics else [],
+        "facts": [
+            *_model_facts(model),
+            ("sharing", _SHARING),
+            ("file", f"{path.name}, SHA-256 {hash_file(path)}"),
+        ],
         "versions": list(model.versions.items()),
     }
 
 
-class _Table(NamedTuple):
+class Table(NamedTuple):
     """A table of a card; the page shows the picture in its place, if there is one."""
 
     title: str
@@ -237,14 +251,14 @@ class _Table(NamedTuple):
     picture: str = ""
 
 
-def _tables(model: Model, red: str) -> list[_Table]:
+def _tables(model: Model) -> list[Table]:
     """Return the tables of a card of a model that was measured."""
     measured, calibration = model.performance, model.performance["calibration"]
     header: tuple[str, ...]
     tables = []
     if clinical := measured.get("clinical"):
         counts = list(model.data["subjects"].values())
-        tables = [_Table(**clinic.score_table(clinical, model.classes, counts, red))]
+        tables = [Table(**clinic.score_table(clinical, model.classes, counts))]
         rows = [
             [percent(row["threshold"]), _number(row), f"{row['all']:.2f}"]
             for row in clinical["decision_curve"][1::2]
@@ -253,7 +267,7 @@ def _tables(model: Model, red: str) -> list[_Table]:
         picture = style.save_figure(
             clinic.plot_decision_curve(clinical), clinic.CAPTION, None, "decision"
         )
-        tables.append(_Table("Decision curve", clinic.CAPTION, header, rows, picture))
+        tables.append(Table("Decision curve", clinic.CAPTION, header, rows, picture))
     rows = [
         [percent(group["predicted"]), share_with_ci(group, "observed"), group["n"]]
         for group in calibration["bins"]
@@ -261,7 +275,7 @@ def _tables(model: Model, red: str) -> list[_Table]:
     text = f"{_CALIBRATION} Brier score {calibration['brier']:.3f}."
     header = ("probability", "observed (95 % CI)", "participants")
     picture = style.save_figure(plot_calibration(calibration), text, None, "calibration")
-    tables.append(_Table("Calibration", text, header, rows, picture))
+    tables.append(Table("Calibration", text, header, rows, picture))
     rows = [
         [
             site["site"],
@@ -274,11 +288,11 @@ def _tables(model: Model, red: str) -> list[_Table]:
     text = "One site was left out at a time: training included none of its participants."
     header = ("site", "participants", "accuracy (95 % CI)", "chance (95 %)")
     if rows:
-        tables.append(_Table("Sites left out", text, header, rows))
+        tables.append(Table("Sites left out", text, header, rows))
     rows = [[percent(share["share"]), _number(share)] for share in measured["by_share"]]
-    text = f"Held-out participants kept a random share of their channels{red}."
+    text = "Held-out participants kept a random share of their channels."
     header = ("channels left", "AUC per participant (95 % CI)")
-    return [*tables, _Table("Missing channels", text, header, rows)]
+    return [*tables, Table("Missing channels", text, header, rows)]
 
 
 def _number(values: Mapping[str, float]) -> str:
@@ -308,16 +322,16 @@ def _model_facts(model: Model) -> list[tuple[str, str]]:
         learned = "" if controls is None else f", learned from {controls} only"
         facts.append(("sites", f"{names}, harmonized in location and scale{learned}"))
     if protocol := model.protocol:
-        how = f"on {protocol['n_splits']} subject-wise folds, repeated {protocol['n_repeats']} x"
+        folds = f"on {protocol['n_splits']} subject-wise folds, repeated {protocol['n_repeats']} x"
         if protocol.get("folds") == "site":
-            how = f"with one of {protocol['n_splits']} sites left out at a time"
+            folds = f"with one of {protocol['n_splits']} sites left out at a time"
         if protocol.get("harmonize"):
-            how += ", sites harmonized from the training participants"
+            folds += ", sites harmonized from the training participants"
         if protocol.get("electrodes"):
-            how += f", {protocol['electrodes']} electrodes chosen from the training participants"
-        how += f" (seed {protocol['seed']})"
+            folds += f", {protocol['electrodes']} electrodes chosen from the training participants"
+        folds += f" (seed {protocol['seed']})"
         calibrated = "a participant's probability is calibrated on the others"
-        facts.append(("protocol", f"the whole fit {how}; {calibrated}"))
+        facts.append(("protocol", f"the whole fit {folds}; {calibrated}"))
     return facts
 
 
@@ -341,8 +355,8 @@ def _markdown(card: Mapping[str, Any]) -> str:
     audit = card["audit"]
     lines += [f"**{escape_markdown(audit['title'])}.** {escape_markdown(audit['verdict'])}", ""]
     lines += ["## Intended use", "", USE, "", "## Performance on held-out participants", ""]
-    header = (f"per participant{card['red']}", "value", "95 % CI", "chance (95 %)")
-    rows = [[m["name"], m["value"], m["ci"], m["chance"]] for m in card["metrics"]]
+    header = ("per participant", "value", "95 % CI", "chance")
+    rows = [[m["name"], m["value"], m["ci"], m["chance_level"]] for m in card["metrics"]]
     lines += _table(header, rows) or ["Not measured."]
     for table in card["tables"]:
         lines += ["", f"## {table.title}", "", escape_markdown(table.text), ""]
@@ -402,13 +416,18 @@ def write_subject_pages(
 def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, Any]:
     from idfsmec.prediction.subjects import USUAL_SHARE  # imports what extracts features
 
-    headline, red = "No prediction.", clinic.red_note(model.audit.get("level"))
+    headline = "No prediction."
     if prediction.predicted is not None:
         headline = f"Probability of {prediction.predicted}: {percent(prediction.probability)}."
         if prediction.low < 1 / len(model.classes) < prediction.high:
             headline = f"Undecided. {headline}"
+    red = model.audit.get("level") == "red"
     measured = [
-        (m["name"], f"{m['value']} (95 % CI {m['ci']}; chance {m['chance']}){red}")
+        (
+            m["name"],
+            f"{m['value']} (95 % CI {m['ci']}; chance {m['chance_level']})"
+            + ("; the recordings of the groups differ" if red and m["name"] == "AUC" else ""),
+        )
         for m in metric_rows(model)
     ]
     share = percent(prediction.share_present)
@@ -511,13 +530,13 @@ def write_audit_page(
     overwrite : bool
         Whether to replace an existing page.
     """
-    about = describe_audit(audit)
+    described = describe_audit(audit)
     text = style.render_page(
         "audit_page.html",
-        audit=about,
+        audit=described,
         title=f"Diagnosis or acquisition: {name}",
         brand="idfsmec audit",
-        chips=[chip for chip in (about["subjects"], about["folds"]) if chip],
+        chips=[chip for chip in (described["subjects"], described["folds"]) if chip],
     )
     return style.write_text(Path(path), text, overwrite)
 
@@ -559,22 +578,22 @@ def _answers(results: Results, tables: Mapping[str, FeatureTable]) -> dict[str, 
     """Return the answers that results and tables contain, by section."""
     answers: dict[str, list[str]] = {section: [] for section in _QUESTIONS}
     audits = audits_of(results)
-    for name, about in results.tables.items():
-        labels = ", ".join(f"{label} {n}" for label, n in about["labels"].items())
+    for name, facts in results.tables.items():
+        labels = ", ".join(f"{label} {n}" for label, n in facts["labels"].items())
         audit = audits.get(name)
-        participants = f"{about['n_subjects']} participants, "
+        participants = f"{facts['n_subjects']} participants, "
         if audit is not None and audit.n_subjects:
             participants += f"{verdict.count_classes(audit.n_subjects, audit)}; "
-        participants += f"{about['n_samples']} samples ({labels})"
+        participants += f"{facts['n_samples']} samples ({labels})"
         answers["Participants"].append(_answer(name, participants, f"{T}, {R}, {C}"))
         recorded = (
-            f"{len(about['channels'])} channels ({listing(about['channels'], 6)}), montage "
-            f"{about['montage'] or 'not recorded'}; {percent(about['share_missing'], 1)} of "
+            f"{len(facts['channels'])} channels ({listing(facts['channels'], 6)}), montage "
+            f"{facts['montage'] or 'not recorded'}; {percent(facts['share_missing'], 1)} of "
             "channel samples missing"
         )
         answers["Recording"].append(_answer(name, recorded, f"{C}, {T}: missing data"))
-        if name in tables and (facts := _acquisition_facts(tables[name])):
-            answers["Recording"].append(_answer(name, f"as recorded: {'; '.join(facts)}", C))
+        if name in tables and (recorded_as := _acquisition_facts(tables[name])):
+            answers["Recording"].append(_answer(name, f"as recorded: {'; '.join(recorded_as)}", C))
         if audit is not None:
             evidence = [
                 _answer(name, line.rstrip("."), C) for line in verdict.say_audit(audit)[1:]
@@ -590,9 +609,9 @@ def _answers(results: Results, tables: Mapping[str, FeatureTable]) -> dict[str, 
     return answers
 
 
-def _answer(about: str, text: str, source: str) -> str:
+def _answer(subject: str, text: str, source: str) -> str:
     """Write an answer as Markdown, with the guideline that asks."""
-    return f"**{escape_markdown(about)}**: {escape_markdown(text)}. *({source})*"
+    return f"**{escape_markdown(subject)}**: {escape_markdown(text)}. *({source})*"
 
 
 def _acquisition_facts(table: FeatureTable) -> list[str]:
@@ -629,7 +648,7 @@ def _analysis(results: Results, tables: Mapping[str, FeatureTable]) -> list[str]
         )
         scores = (
             f"{metric_name(protocol.get('metric', 'balanced_accuracy'))} and others, by sample "
-            "and by participant, with 95 % CI over folds and the 95 % band of chance"
+            "and by participant, with 95 % CI over folds"
         )
         lines += [_answer("Evaluation", folds, f"{T}, {R}: leakage")]
         lines += [_answer("Scores", scores, f"{T}, {R}")]
@@ -639,7 +658,7 @@ def _analysis(results: Results, tables: Mapping[str, FeatureTable]) -> list[str]
             for group, counts, *scores in clinical["rows"]:
                 named = zip(clinical["header"][2:], scores, strict=True)
                 each = ", ".join(f"{score} {value}" for score, value in named)
-                about = f"{group} ({clinical['header'][1]}: {counts})"
-                lines.append(_answer(name, f"{about}: {each}", T))
+                participants = f"{group} ({clinical['header'][1]}: {counts})"
+                lines.append(_answer(name, f"{participants}: {each}", T))
             lines.append(_answer(name, clinical["curve"].rstrip("."), T))
     return lines

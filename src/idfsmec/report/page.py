@@ -10,20 +10,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from matplotlib.axes import Axes
 
 from idfsmec._files import check_writable
 from idfsmec.errors import InputError, listing
 from idfsmec.evaluation import Results
 from idfsmec.progress import Listener, Progress
-from idfsmec.report import channels, clinic, data, scores, style
+from idfsmec.report import channels, clinic, data, scores, style, verdict
 from idfsmec.report.data import TableResults, View
 from idfsmec.report.documents import summarise_audit
 from idfsmec.report.text import (
     describe_protocol,
     metric_name,
-    name_features,
     percent,
     plain_records,
     slugify,
@@ -89,8 +87,8 @@ FIGURES = (
     Figure(
         "accuracy-by-rate",
         scores.accuracy_by_rate_views,
-        scores.plot_accuracy_by_rate,
-        f"Mean over folds {_OVER_FOLDS}. Grey: 95 % band of chance.",
+        scores.draw_curves,
+        f"Mean over folds {_OVER_FOLDS}.",
     ),
     Figure(
         "differences",
@@ -266,7 +264,8 @@ def _summarise(results: Results) -> tuple[dict[str, Any], dict[str, list[tuple[F
     """Return the summary of results, and the figures of each table."""
     tables = [TableResults(results, name) for name in results.tables]
     figures = {table.name: table_figures(table) for table in tables}
-    findings = {table.name: _findings(table) for table in tables}
+    verdicts = {table.name: _verdict(table) for table in tables}
+    findings = {t.name: verdict.summarise_findings(t, verdicts[t.name]["level"]) for t in tables}
     environment = results.environment
     machine: Mapping[str, Any] = environment.get("machine", {})
     started, ended = (
@@ -278,8 +277,12 @@ def _summarise(results: Results) -> tuple[dict[str, Any], dict[str, list[tuple[F
         "note": describe_protocol(data.experiment_protocol(results)),
         "metric": metric_name(data.shown_metric(results)),
         "method": data.main_method(results.methods, results.methods),
-        "tables": [_summarise_table(t, findings[t.name], figures[t.name]) for t in tables],
-        "warnings": _warnings(results, tables, findings),
+        "tables": [
+            _summarise_table(t, figures[t.name])
+            | {"findings": findings[t.name], "verdict": verdicts[t.name]}
+            for t in tables
+        ],
+        "warnings": verdict.warn(results, tables, findings),
         "protocol": _protocol(results),
         "versions": list(environment.get("versions", {}).items()),
         "machine": [(k, v) for k, v in machine.items() if not isinstance(v, list)],
@@ -290,28 +293,31 @@ def _summarise(results: Results) -> tuple[dict[str, Any], dict[str, list[tuple[F
     return summary, figures
 
 
+def _verdict(table: TableResults) -> Mapping[str, Any]:
+    """Return the verdict of a table's audit, of an earlier one, or that there was none."""
+    stored = table.results.verdicts.get(table.name)
+    return summarise_audit(table) or stored or NOT_AUDITED
+
+
 def _summarise_table(
-    table: TableResults, findings: dict[str, Any], figures: Sequence[tuple[Figure, View]]
+    table: TableResults, figures: Sequence[tuple[Figure, View]]
 ) -> dict[str, Any]:
     size = data.effect_size(table.ranking)
-    audit = summarise_audit(table)
-    numbers = {figure.section: view.numbers for figure, view in figures}
+    rows = {figure.section: view.rows for figure, view in figures}
     tested: dict[str, dict[str, str]] = {}
     for figure, view in figures:
         tested.setdefault(figure.section, {})[view.variant] = view.tested
     return {
         "name": table.name,
         "facts": _facts(table),
-        "findings": findings,
         "comparisons": list(scores.compare_methods(table)),
         "sites": scores.summarise_sites(table),
         "clinical": clinic.describe_clinical(table),
         "missingness": channels.associated_missingness(table),
-        "audit": audit,
-        "verdict": audit or table.results.verdicts.get(table.name) or NOT_AUDITED,
+        "audit": summarise_audit(table),
         "effect": data.EFFECT_SIZES.get(size or ""),
         "effect_column": size,
-        **{name: numbers.get(name) for name in ("electrodes", "participants", "ablation", "cost")},
+        **{name: rows.get(name) for name in ("electrodes", "participants", "ablation", "cost")},
         "tested": tested,
         "ranking": plain_records(table.ranking),
     }
@@ -340,134 +346,6 @@ def _facts(table: TableResults) -> list[tuple[str, str]]:
             ("more than half missing", f"{(shares > 0.5).sum()} of {len(shares)}"),
         ]
     return lines
-
-
-def _findings(table: TableResults) -> dict[str, Any]:
-    """Summarise leading channels and features, accuracy and stability of a table."""
-    leading, score = table.ranking.head(10), _accuracy(table)
-    weights = table.channel_weights
-    even = channels.nearly_even(weights)
-    halves = channels.summarise_resampling(table)
-    top = [
-        {
-            "name": str(channel),
-            "weight": float(weight),
-            "value": f"{weight:#.3g}",
-            "relative": float(weight) / (float(weights.iloc[0]) or 1.0),
-            "times_equal": float(weight) * len(weights),
-        }
-        for channel, weight in weights.head(8).items()
-    ]
-    return {
-        "channels": top,
-        "features": plain_records(leading),
-        "accuracy": score,
-        "even": even,
-        "resampling": halves,
-        "headline": _headline([] if even else top, name_features(leading.head(3)), score, even),
-        "accuracy_text": _describe_accuracy(score),
-        "stability_text": channels.describe_stability(halves),
-    }
-
-
-def _accuracy(table: TableResults) -> dict[str, Any] | None:
-    """Summarise the proposed method's accuracy at the lowest missing rate, and chance."""
-    rows, metric, chance = table.rows(), table.metric, table.chance()
-    rows = rows[rows["method"] == table.main]
-    if rows.empty:
-        return None
-    rows = data.lowest_rate(rows)
-    (ci,) = plain_records(data.intervals(data.task_scores(rows, metric), ["rate"]))
-    by_subject, name = None, f"subject_{metric}"
-    if name in rows and np.isfinite(mean := data.task_scores(rows, name)["value"].mean()):
-        by_subject = {"mean": float(mean), "chance": table.chance(name)}
-    above = includes = None
-    if chance is not None:
-        above = ci["mean"] > chance["high"]
-        includes = ci["low"] is not None and ci["low"] <= chance["chance"]
-    return ci | {
-        "metric": metric_name(metric),
-        "chance": chance,
-        "by_subject": by_subject,
-        "above_chance": above,
-        "ci_includes_chance": includes,
-    }
-
-
-def _headline(
-    top: Sequence[Mapping[str, Any]], features: str, score: Mapping[str, Any] | None, even: bool
-) -> str:
-    if not features:
-        return ""
-    if score and score["above_chance"] is False:
-        return f"Accuracy is not above chance. First in the ranking, without evidence: {features}."
-    if not top:
-        also = " Channel weights are nearly even." if even else ""
-        return f"The features that separate the groups best: {features}.{also}"
-    names = [channel["name"] for channel in top if channel["times_equal"] > 1][:5]
-    first = f"The channel that separates the groups best is {top[0]['name']}"
-    if len(names) > 1:
-        first = f"The channels that separate the groups best are {listing(names)}"
-    return f"{first}. Leading features: {features}."
-
-
-def _describe_accuracy(score: Mapping[str, Any] | None) -> str:
-    if score is None:
-        return ""
-    reached = f"The selected features reach {percent(score['mean'])} {score['metric']}"
-    chance = score["chance"]
-    if chance is None:
-        return f"{reached}; the chance level was not recorded."
-    relation = "above chance"
-    if not score["above_chance"]:
-        relation = "not above chance"
-    elif score["ci_includes_chance"]:
-        relation = "above the chance band, but the 95 % CI includes the chance level"
-    band = f"{percent(chance['low'])} to {percent(chance['high'])}"
-    return f"{reached}, {relation} (chance level {percent(chance['chance'])}, 95 % band {band})."
-
-
-def _warnings(
-    results: Results, tables: Sequence[TableResults], findings: Mapping[str, Any]
-) -> list[dict[str, str]]:
-    """Return what limits trust in the numbers, the gravest first: ``title`` and ``text``."""
-    warnings = [warning for table in tables for warning in channels.missingness_warning(table)]
-    protocol = data.experiment_protocol(results)
-    if protocol.get("folds") == "sample":
-        text = (
-            "Samples of one participant are in training and test. A classifier can recognise the "
-            "participant instead of the condition, so these accuracies do not hold for new "
-            "participants. Run again with subject-wise folds."
-        )
-        warnings.append(("Sample-wise folds", text))
-    if protocol.get("tuning") == "oracle":
-        text = (
-            "Settings and the number of features were chosen by their score on the test folds. "
-            "New data will score lower. Run again with nested tuning."
-        )
-        warnings.append(("Optimistic choice of settings", text))
-    warnings += scores.site_warnings(results)
-    for name, each in findings.items():
-        score = each["accuracy"]
-        if score and score["above_chance"] is False:
-            chance = score["chance"]
-            text = (
-                f"{percent(score['mean'])} lies within the 95 % band of chance with {chance['n']} "
-                f"participants ({percent(chance['low'])} to {percent(chance['high'])}). Do not "
-                "read the ranking as a finding."
-            )
-            warnings.append((f"Not above chance: {name}", text))
-    warnings += channels.stability_warnings(findings)
-    failures = results.failures
-    if not failures.empty:
-        methods = listing(sorted(failures["method"].astype(str).unique()))
-        error = str(failures["traceback"].iloc[0]).strip().splitlines()[-1:]
-        text = (
-            f"Their results are missing from all means ({methods}). First error: "
-            f"{''.join(error) or 'not recorded'}."
-        )
-        warnings.append((f"{len(failures)} tasks failed", text))
-    return [{"title": title, "text": text} for title, text in warnings]
 
 
 def _protocol(results: Results) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from scipy.optimize import isotonic_regression
 from idfsmec.errors import listing
 from idfsmec.evaluation import Results, electrode_curve, participant_curve
 from idfsmec.evaluation.results import site_scores
-from idfsmec.metrics import CONFOUNDED, Floats, site_confounding
+from idfsmec.metrics import Floats
 from idfsmec.report import data, style
 from idfsmec.report.data import TableResults, View
 from idfsmec.report.style import MethodLook
@@ -40,8 +40,6 @@ _BEST = 2
 _MAIN: dict[str, Any] = {"linewidth": 2.4, "markersize": 6, "alpha": 1.0, "zorder": 5}
 _OTHER: dict[str, Any] = {"linewidth": 1.2, "markersize": 4, "alpha": 1.0, "zorder": 3}
 _QUIET: dict[str, Any] = {"linewidth": 0.8, "markersize": 2.5, "alpha": 0.4, "zorder": 2.5}
-#: Smaller differences than this are no difference.
-_EQUAL = 5e-4
 #: Ends of a difference, and those of the difference with the other sign.
 _ENDS = {"difference": "difference", "difference_low": "high", "difference_high": "low"}
 #: Electrodes are mapped for this number of them, where no smallest number is known.
@@ -53,8 +51,8 @@ def plot_accuracy_by_rate(
     scores: pd.DataFrame,
     *,
     methods: data.Methods | None = None,
-    metric: str = "balanced_accuracy",
-    chance: Mapping[str, Any] | None = None,
+    metric: str = "subject_balanced_accuracy",
+    chance: float | None = None,
     note: str = "",
     ax: Axes | None = None,
 ) -> Axes:
@@ -70,10 +68,10 @@ def plot_accuracy_by_rate(
     methods : mapping, optional
         Name of a method to its ``family`` and ``label``, as in ``Results.methods``; by default
         those of the registry.
-    metric : str, default="balanced_accuracy"
+    metric : str, default="subject_balanced_accuracy"
         Column of ``scores``.
-    chance : mapping, optional
-        ``chance``, ``low`` and ``high``: chance level and its 95 % band, drawn as a band.
+    chance : float, optional
+        The chance level, drawn as a dotted line.
     note : str
         How the numbers were obtained: folds and tuning; see
         :func:`idfsmec.report.describe_protocol`.
@@ -84,10 +82,17 @@ def plot_accuracy_by_rate(
     -------
     Axes
     """
+    return draw_curves(**_accuracy_by_rate(scores, methods, metric, note), chance=chance, ax=ax)
+
+
+def _accuracy_by_rate(
+    scores: pd.DataFrame, methods: data.Methods | None, metric: str, note: str
+) -> dict[str, Any]:
+    """Return the arguments of curves of accuracy against the missing rate."""
     curves = data.intervals(data.task_scores(scores, metric), ["method", "rate"])
     looks, note = _curve_looks(curves, data.known_methods(methods), note)
     labels = "Accuracy by missing rate", note, _RATE, metric_name(metric)
-    return draw_curves(curves, "rate", looks, labels, chance=chance, ax=ax)
+    return {"curves": curves, "x": "rate", "looks": looks, "labels": labels}
 
 
 def _curve_looks(
@@ -111,8 +116,8 @@ def _curve_looks(
 def accuracy_by_rate_views(table: TableResults) -> Iterator[View]:
     """Yield accuracy against the missing rate, per pattern of missing channels."""
     for pattern, rows, options in table.by_pattern():
-        scores = {"scores": rows, "chance": table.chance()}
-        yield View(scores | options, pattern, _test_by_rate(table, rows))
+        drawn = _accuracy_by_rate(rows, **options) | {"chance": table.chance}
+        yield View(drawn, drawn["curves"], pattern, _test_by_rate(table, rows))
 
 
 def _test_by_rate(table: TableResults, rows: pd.DataFrame) -> str:
@@ -160,10 +165,6 @@ def compare_methods(table: TableResults) -> Iterator[dict[str, Any]]:
         rates = sorted(float(rate) for rate in means["rate"].unique())
         names = data.sort_methods(means["method"], table.methods)
         cells = {(cell["method"], cell["rate"]): cell for cell in plain_records(means)}
-        # The best other method at a rate is the one that the main one leads by least.
-        paired = _paired_differences(rows, table.main, table.metric)
-        least = paired["difference"].round(9).groupby(paired["rate"]).idxmin()
-        leads = plain_records(paired.loc[least])
         yield {
             "rates": rates,
             "pattern": str(pattern),
@@ -176,32 +177,17 @@ def compare_methods(table: TableResults) -> Iterator[dict[str, Any]]:
                 }
                 for name in names
             ],
-            "leads": leads,
-            "sentences": _describe_leads(leads, table.main, names),
+            "sentence": _nothing_compared(table.main, names),
         }
 
 
-def _describe_leads(
-    leads: Sequence[dict[str, Any]], main: str | None, names: Sequence[str]
-) -> list[str]:
+def _nothing_compared(main: str | None, names: Sequence[str]) -> str:
+    """Say why no method is compared with the others; nothing where one is."""
     if main is None:
-        return ["No proposed method is among the methods compared here."]
+        return "No proposed method is among the methods compared here."
     if main not in names:
-        return [f"{main} is not among the methods compared here."]
-    if not leads:
-        return [f"Only {main} was run, so nothing is compared."]
-    first = [percent(lead["rate"]) for lead in leads if lead["difference"] > -_EQUAL]
-    where = f"{listing(first, 10)} missing" if first else "no missing rate"
-    if len(first) == len(leads):
-        where = "every missing rate"
-    higher = [
-        f"At {percent(lead['rate'])} missing {lead['method']} is higher by "
-        f"{points(-lead['difference']).lstrip('+')} points; "
-        f"{'' if lead['significant'] else 'not '}{SIGNIFICANT}."
-        for lead in leads
-        if lead["difference"] <= -_EQUAL
-    ]
-    return [f"{main} has the highest mean at {where}.", *higher]
+        return f"{main} is not among the methods compared here."
+    return "" if len(names) > 1 else f"Only {main} was run, so nothing is compared."
 
 
 def _paired_differences(scores: pd.DataFrame, reference: str | None, metric: str) -> pd.DataFrame:
@@ -222,7 +208,7 @@ def plot_paired_differences(
     *,
     reference: str | None = None,
     methods: data.Methods | None = None,
-    metric: str = "balanced_accuracy",
+    metric: str = "subject_balanced_accuracy",
     note: str = "",
     ax: Axes | None = None,
 ) -> Axes:
@@ -242,7 +228,7 @@ def plot_paired_differences(
     Axes
         One row per method; within it one CI per rate, from few to many missing channels, paired
         by fold and corrected for overlapping training sets. A filled dot is a difference that is
-        significant at 5 % after Holm's correction; very wide CI are cut at the frame.
+        significant at 5 % after Holm's correction.
     """
     known = data.known_methods(methods)
     looks = style.method_looks(scores["method"], known)
@@ -268,19 +254,13 @@ def plot_paired_differences(
         ax.axhline(line - 0.5, color=style.MUTED, linewidth=0.4, alpha=0.4)
     ax.set_yticks(range(len(others)), [looks[name].label for name in others])
     ax.set_ylim(len(others) - 0.5, -0.5)
-    # All differences are within the limits; very wide CI would squeeze them, and are cut.
-    values, bars = (table[c].to_numpy(dtype=float) for c in ("difference", ["low", "high"]))
-    reach = max(float(np.abs(values).max(initial=0)) * 1.6, 0.05)
-    inner = np.clip(bars[np.isfinite(bars)], -reach, reach)
-    marks = np.concatenate([values, inner, [-0.02, 0.02]])
-    ax.set_xlim(marks.min() - 0.01, marks.max() + 0.01)
+    ends = table[["difference", "low", "high"]].to_numpy(dtype=float)
+    ax.set_xlim(min(np.nanmin(ends), -0.02) - 0.01, max(np.nanmax(ends), 0.02) + 0.01)
     ax.xaxis.set_major_formatter(lambda v, _: points(v, 0) if v else "0")
     ax.set_xlabel(f"difference in {metric_name(metric)}, points")
     order = ", ".join(percent(rate) for rate in rates)
     note += f"\nwithin a row from top (pale) to bottom: {order} missing\nfilled dot: "
     note += SIGNIFICANT if table["significant"].any() else f"{SIGNIFICANT} (none)"
-    if (np.abs(bars) > reach).any():
-        note += "; wide CI are cut at the frame"
     style.style_axes(ax, f"{looks[main].label} minus each method", note, grid="x")
     style.name_sides(ax, "the other is better", f"{looks[main].label} is better")
     return ax
@@ -291,7 +271,8 @@ def difference_views(table: TableResults) -> Iterator[View]:
     methods = set(table.rows()["method"])
     if table.main in methods and len(methods) > 1:
         for pattern, rows, options in table.by_pattern():
-            yield View({"scores": rows, "reference": table.main, **options}, pattern)
+            numbers = _paired_differences(rows, table.main, table.metric)
+            yield View({"scores": rows, "reference": table.main, **options}, numbers, pattern)
 
 
 def accuracy_by_k_views(table: TableResults) -> Iterator[View]:
@@ -313,7 +294,7 @@ def accuracy_by_k_views(table: TableResults) -> Iterator[View]:
         tested = _test_best(tasks[tasks["method"] == table.main], "k")
         if tested:
             tested = f"Best number of features for {table.main}: {tested}"
-        yield View(_curves(table, curves, "k", looks, labels), pattern, tested)
+        yield View(_curves(table, curves, "k", looks, labels), curves, pattern, tested)
 
 
 def _curve_rows(scores: pd.DataFrame) -> pd.DataFrame:
@@ -356,7 +337,8 @@ def imputation_views(table: TableResults) -> Iterator[View]:
         drawn = _curves(table, curves, "rate", style.plain_looks(looks), labels, line="imputer")
         most = tasks["rate"].max()
         tested = _test_best(tasks[tasks["rate"] == most], "imputer")
-        yield View(drawn, name, tested and f"Highest at {percent(most)} missing: {tested}")
+        tested = tested and f"Highest at {percent(most)} missing: {tested}"
+        yield View(drawn, curves, name, tested)
 
 
 @style.literal_text
@@ -440,11 +422,9 @@ def _draw_auc(
     looks = {first: MethodLook(main, style.EMPHASIS, "o", main=True)}
     if second in set(lines["choice"]):
         looks[second] = MethodLook(other, style.SANITY, "s", style.DASHES)
-    chance = dict.fromkeys(("chance", "low", "high"), 0.5)
     return draw_curves(
-        lines, x, looks, labels, line="choice", chance=chance, log="x", written="{:.2f}".format,
-        ax=ax,
-    )  # fmt: skip
+        lines, x, looks, labels, line="choice", chance=0.5, log="x", written="{:.2f}".format, ax=ax
+    )
 
 
 def study_size_views(table: TableResults, experiment: str) -> Iterator[View]:
@@ -452,9 +432,9 @@ def study_size_views(table: TableResults, experiment: str) -> Iterator[View]:
     if not table.all_rows(experiment).empty:
         summarise = electrode_curve if experiment == "electrodes" else participant_curve
         summary = summarise(table.results, table.name)
-        numbers = plain_records(summary.curve)
         arguments = {"results": table.results, "table": table.name}
-        yield View(arguments, tested=summary.sentence, numbers=numbers)
+        rows = plain_records(summary.curve)
+        yield View(arguments, summary.curve, tested=summary.sentence, rows=rows)
 
 
 def chosen_electrode_views(table: TableResults) -> Iterator[View]:
@@ -467,7 +447,8 @@ def chosen_electrode_views(table: TableResults) -> Iterator[View]:
     shares = summary.chosen[number].sort_values(ascending=False, kind="stable")
     title = f"Chosen among the first {number}"
     labels = {"title": title, "label": "share of folds", "note": table.note("electrodes")}
-    yield View({"weights": shares, "montage": table.montage, **labels})
+    numbers = shares.rename("share").rename_axis("channel").reset_index()
+    yield View({"weights": shares, "montage": table.montage, **labels}, numbers)
 
 
 def ablation_views(table: TableResults) -> Iterator[View]:
@@ -488,24 +469,12 @@ def ablation_views(table: TableResults) -> Iterator[View]:
         variants[name] = -method.map(gains[column]).astype(float)
     variants["method"] = method.map(table.label)
     variants = variants.sort_values("whole", ascending=False, kind="stable")
-    numbers = plain_records(variants)
-    differing = [
-        f"{row['method']} ({points(row['difference'])} points)"
-        for row in numbers
-        if row["significant"]
-    ]
-    tested = f"No difference from the whole method is {SIGNIFICANT}."
-    if differing:
-        tested = f"Differences from the whole method that are {SIGNIFICANT}: "
-        tested += f"{listing(differing, 10)}."
-    if variants["difference_low"].isna().all():
-        tested = ""
     curves = data.intervals(tasks, ["method", "rate"])
     looks = style.method_looks(curves["method"], table.methods)
     axes = "share of channels removed", metric_name(table.metric)
     labels = "Ablation", table.note("ablation"), *axes
     drawn = _curves(table, curves, "rate", looks, labels)
-    yield View(drawn, tested=tested, numbers=numbers)
+    yield View(drawn, curves, rows=plain_records(variants))
 
 
 def sensitivity_views(table: TableResults) -> Iterator[View]:
@@ -518,14 +487,15 @@ def sensitivity_views(table: TableResults) -> Iterator[View]:
     axes = "λ: redundancy weight", metric_name(table.metric)
     labels = "Accuracy over λ and γ", table.note("sensitivity"), *axes
     looks, log = style.plain_looks(curves["setting"]), "x" if curves["lam"].min() > 0 else ""
-    yield View(_curves(table, curves, "lam", looks, labels, line="setting", log=log))
+    yield View(_curves(table, curves, "lam", looks, labels, line="setting", log=log), curves)
 
 
 def convergence_views(table: TableResults) -> Iterator[View]:
     """Yield the objective after each iteration on the whole table."""
     values = np.asarray(table.results.convergence.get(table.name) or [], dtype=float)
     if values.size:
-        yield View({"values": values, "note": table.whole_table_note()})
+        numbers = pd.DataFrame({"iteration": range(values.size), "objective": values})
+        yield View({"values": values, "note": table.whole_table_note()}, numbers)
 
 
 def draw_convergence(values: Floats, note: str) -> Axes:
@@ -560,7 +530,7 @@ def cost_views(table: TableResults) -> Iterator[View]:
     curves = costs.assign(**costs[["mean", "low", "high"]].clip(lower=1e-6))
     drawn = {"curves": curves, "x": "n_channels", "labels": labels, "log": "y"}
     looks = style.method_looks(costs["method"], table.methods)
-    yield View({**drawn, "looks": looks, "written": seconds}, numbers=numbers)
+    yield View({**drawn, "looks": looks, "written": seconds}, costs, rows=numbers)
 
 
 def summarise_sites(table: TableResults) -> dict[str, Any] | None:
@@ -597,25 +567,6 @@ def summarise_sites(table: TableResults) -> dict[str, Any] | None:
     }
 
 
-def site_warnings(results: Results) -> list[tuple[str, str]]:
-    """Warn of tables that were harmonized though site and label are confounded."""
-    if data.experiment_protocol(results).get("harmonize") is not True:
-        return []
-    warnings = []
-    for name, facts in results.tables.items():
-        sites = facts.get("sites", [])
-        labels = sorted({label for site in sites for label in site["labels"]})
-        counts = [[site["labels"].get(label, 0) for label in labels] for site in sites]
-        if sites and (share := site_confounding(counts)) >= CONFOUNDED:
-            text = (
-                f"{percent(share)} of the difference between the groups lies between sites, and "
-                "harmonizing removes it together with the effects of sites. Compare with a run "
-                "without harmonizing, and read the audit."
-            )
-            warnings.append((f"Site and diagnosis are confounded: {name}", text))
-    return warnings
-
-
 def _curves(
     table: TableResults,
     curves: pd.DataFrame,
@@ -624,9 +575,9 @@ def _curves(
     labels: _Labels,
     **options: str,
 ) -> dict[str, Any]:
-    """Return the arguments of curves of the score that is shown, with its band of chance."""
+    """Return the arguments of curves of the score that is shown, with its chance level."""
     drawn = {"curves": curves, "x": x, "looks": looks, "labels": labels}
-    return {**drawn, "chance": table.chance(), **options}
+    return {**drawn, "chance": table.chance, **options}
 
 
 def draw_curves(
@@ -636,7 +587,7 @@ def draw_curves(
     labels: _Labels,
     *,
     line: str = "method",
-    chance: Mapping[str, Any] | None = None,
+    chance: float | None = None,
     log: str = "",
     written: Callable[[float], str] = percent,
     ax: Axes | None = None,
@@ -655,8 +606,10 @@ def draw_curves(
     if "y" in log:
         ax.set_yscale("log", subs=[])
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=12))
-    if chance:
-        _draw_chance(ax, chance)
+    if chance is not None:
+        ax.axhline(chance, color=style.MUTED, linewidth=1, linestyle=":", zorder=0.6, gid="chance")
+        units = ("axes fraction", "data")
+        style.annotate(ax, "chance", (0, chance), (5, 3), units, va="bottom", fontsize=8)
     # Lines with bars are moved a little, so that bars do not hide each other.
     forth, back = (np.log, np.exp) if "x" in log else (np.array, np.array)
     step = np.diff(forth(ticks)).min() if ticks.size > 1 else 1.0
@@ -692,7 +645,7 @@ def draw_curves(
 
 
 def _limits(
-    mean: pd.Series, ends: pd.DataFrame, chance: Mapping[str, Any] | None, log: bool
+    mean: pd.Series, ends: pd.DataFrame, chance: float | None, log: bool
 ) -> tuple[float, float]:
     """Return limits that show all means and chance; very wide CI run out of the axes."""
     means, bars = mean.to_numpy(dtype=float), ends.to_numpy(dtype=float)
@@ -701,19 +654,9 @@ def _limits(
     middle, reach = (means.min() + means.max()) / 2, np.ptp(means) / 2 + 0.1
     within = bars[np.isfinite(bars) & (np.abs(bars - middle) < reach)]
     marks = [means.min(), means.max(), *within.flat]
-    if chance:
-        marks += [chance["chance"] - 0.03, chance["high"]]
+    if chance is not None:
+        marks.append(chance - 0.03)
     return max(min(marks) - 0.03, -0.02), min(max(marks) + 0.03, 1.02)
-
-
-def _draw_chance(ax: Axes, chance: Mapping[str, Any]) -> None:
-    """Shade the 95 % band of chance, where there is one; its level is a dotted line."""
-    low, high = chance["low"], chance["high"]
-    ax.axhspan(low, high, color=style.BAND, alpha=0.38, linewidth=0, zorder=0.5, gid="chance")
-    ax.axhline(chance["chance"], color=style.MUTED, linewidth=1, linestyle=":", zorder=0.6)
-    text = "chance (95 %)" if low < high else "chance"
-    at = (0, max(low, ax.get_ylim()[0]))
-    style.annotate(ax, text, at, (5, 3), ("axes fraction", "data"), va="bottom", fontsize=8)
 
 
 def _label_ends(

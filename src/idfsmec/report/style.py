@@ -26,7 +26,7 @@ from idfsmec import __version__
 from idfsmec._files import replacing
 from idfsmec.errors import ExistingFileError
 from idfsmec.report.data import PROPOSED, Methods, family_of, label_of, sort_methods
-from idfsmec.report.text import percent, points, seconds, slugify
+from idfsmec.report.text import SIGNIFICANT, percent, points, seconds, slugify
 from idfsmec.table.columns import feature_label
 
 #: Name of the page's CSS variable -> (light colour, dark colour), which the page exchanges. Hues
@@ -301,6 +301,7 @@ def render_page(template: str, **content: Any) -> str:
         "theme": [(name, *colors) for name, colors in THEME.items()],
         "style": read_asset("report.css"),
         "version": __version__,
+        "significant": SIGNIFICANT,
     }
     return environment.get_template(template).render(**content)
 

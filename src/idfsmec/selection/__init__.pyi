@@ -1,5 +1,3 @@
-import idfsmec.prediction.search
-
 from .base import rank_grid
 from .baselines.embedded import CDLSR, FSOR, GRMOR, RFS, GroupLasso
 from .baselines.filters import CMIM, MRMR, MRMSR, RRCT, ReliefF
@@ -8,11 +6,8 @@ from .effects import channel_frame, feature_effects, ranking_frame
 from .idfsmec import IDFSMEC, IDFSPath, choose_electrodes, idfs_path
 from .stability import Stability, StabilitySelector, selection_stability
 
-IDFSMECCV = idfsmec.prediction.search.IDFSMECCV
-
 __all__ = [
     "IDFSMEC",
-    "IDFSMECCV",
     "IDFSPath",
     "idfs_path",
     "StabilitySelector",

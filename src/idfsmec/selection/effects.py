@@ -389,7 +389,7 @@ def _auc(parts: list[Array], draws: list[Array]) -> tuple[Array, Array, Array]:
 
 
 def ranking_frame(selector: Any) -> pd.DataFrame:
-    """All features of a fitted :class:`IDFSMEC` or :class:`IDFSMECCV`, best first.
+    """All features of a fitted :class:`IDFSMEC` or :class:`~idfsmec.IDFSMECCV`, best first.
 
     Returns
     -------
@@ -432,7 +432,7 @@ def ranking_frame(selector: Any) -> pd.DataFrame:
 
 
 def channel_frame(selector: Any) -> pd.DataFrame:
-    """All channels of a fitted :class:`IDFSMEC` or :class:`IDFSMECCV`, heaviest first.
+    """All channels of a fitted :class:`IDFSMEC` or :class:`~idfsmec.IDFSMECCV`, heaviest first.
 
     Returns
     -------

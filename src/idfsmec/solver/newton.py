@@ -74,16 +74,16 @@ def polish(
     n_positive = np.sum(theta > 0, axis=1)
     plain = ~centred(problems)
     for below, size, differences in _sizes(*W.shape[1:]):
-        some = np.nonzero((n_positive > below) & (n_positive <= size) & (plain != differences))[0]
-        if some.shape[0] == 0:
+        rows = np.nonzero((n_positive > below) & (n_positive <= size) & (plain != differences))[0]
+        if rows.shape[0] == 0:
             continue
-        part = (problems.take(some), theta[some], W[some])
+        part = (problems.take(rows), theta[rows], W[rows])
         if size < W.shape[2]:
             support = Support(part[1], part[2], size, differences=differences)
-            *point, value[some] = _descend(*support.shorten(*part), value[some], tol, patient)
-            theta[some], W[some] = support.restore(*point)
+            *point, value[rows] = _descend(*support.shorten(*part), value[rows], tol, patient)
+            theta[rows], W[rows] = support.restore(*point)
         else:
-            theta[some], W[some], value[some] = _descend(*part, value[some], tol, patient)
+            theta[rows], W[rows], value[rows] = _descend(*part, value[rows], tol, patient)
     return theta, W, value
 
 
@@ -220,14 +220,14 @@ def _newton_matrix(problems: ChannelProblems, point: _Point, damping: Array) -> 
     by_A = 2.0 * problems.A
     system[:, :d, :d] = by_A * (transpose(W) @ W) + 2.0 * problems.R
     weighted = by_A * theta[:, :, None]  # Theta A
-    own = weighted * theta[:, None, :]
+    quadratic = weighted * theta[:, None, :]
     for k in range(n_classes):
         rows = slice(d * (1 + k), d * (2 + k))
         mixed = weighted * W[:, k, None, :]
         mixed[:, eye, eye] += 2.0 * point.misfit[:, k, :]
         system[:, rows, :d] = mixed
         system[:, :d, rows] = transpose(mixed)
-        system[:, rows, rows] = own
+        system[:, rows, rows] = quadratic
         for other in range(n_classes):
             columns = eye + d * (1 + other)
             system[:, eye + d * (1 + k), columns] -= point.multipliers[:, k, other, None]

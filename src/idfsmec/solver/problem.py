@@ -134,9 +134,9 @@ def product(rows: Array, matrices: Array, weights: Array) -> Array:
     # Few features have a weight: the moments of the others are not read.
     result = np.empty(rows.shape)
     for b, weight in enumerate(weights):
-        (some,) = weight.nonzero()
-        few = 3 * some.size < weight.size
-        result[b] = rows[b][:, some] @ matrices[b][some] if few else rows[b] @ matrices[b]
+        (support,) = weight.nonzero()
+        few = 3 * support.size < weight.size
+        result[b] = rows[b][:, support] @ matrices[b][support] if few else rows[b] @ matrices[b]
     return result
 
 
@@ -299,9 +299,9 @@ def _cheap_complement(A: Array, directions: Array, leading: Array, n_wanted: int
     twice = transpose(directions) @ ((directions @ A @ transpose(directions)) @ directions)
     costs = A - across - transpose(across) + twice + size * (inside + RIDGE * identity)
     once = np.linalg.solve(costs, transpose(powers @ outside))
-    found = transpose(np.linalg.solve(costs, once)) @ outside
-    found = found / (np.max(np.abs(found), axis=(1, 2)) + _TINY)[:, None, None]
-    _, spread, rows = np.linalg.svd(found, full_matrices=False)
+    cheapest = transpose(np.linalg.solve(costs, once)) @ outside
+    cheapest = cheapest / (np.max(np.abs(cheapest), axis=(1, 2)) + _TINY)[:, None, None]
+    _, spread, rows = np.linalg.svd(cheapest, full_matrices=False)
     usable = spread[:, -1] > 1e-8 * spread[:, 0]
     if not bool(usable.all()):  # no leading direction to speak of
         # The cheapest eigenvectors; what is inside is lifted above all, so as not to be chosen.

@@ -149,9 +149,9 @@ def site_effects(
     if not empirical_bayes or varies.sum() < 2:
         return mean, variance
     centre, spread = mean[varies].mean(), mean[varies].var(ddof=1)
-    prior, about = variance[varies].mean(), variance[varies].var(ddof=1)
-    equal = about <= 1e-12 * prior**2  # every feature has the same variance
-    shape = np.inf if equal else prior**2 / about + 2
+    prior, variance_spread = variance[varies].mean(), variance[varies].var(ddof=1)
+    equal = variance_spread <= 1e-12 * prior**2  # every feature has the same variance
+    shape = np.inf if equal else prior**2 / variance_spread + 2
     shift = mean
     for _ in range(_MAX_ITER):  # each posterior mean given the other
         before = shift, variance

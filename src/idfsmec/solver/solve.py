@@ -168,12 +168,17 @@ def _finish(state: State, tol: float, *, patient: bool) -> Array:
     state.support = support
     if not settled.any():
         return residual
-    some = state.problems.take(settled)
+    problems = state.problems.take(settled)
     theta, W, value = polish(
-        some, state.theta[settled], state.W[settled], state.value[settled], tol, patient=patient
+        problems,
+        state.theta[settled],
+        state.W[settled],
+        state.value[settled],
+        tol,
+        patient=patient,
     )
     state.theta[settled], state.W[settled], state.value[settled] = theta, W, value
-    residual[settled] = np.maximum(*kkt_residuals(some, theta, W))
+    residual[settled] = np.maximum(*kkt_residuals(problems, theta, W))
     state.R_theta = redundancy_product(state.problems, state.theta)
     return residual
 
@@ -310,16 +315,16 @@ def _pose(table: int, moments: Moments, options: Options, fits: ChannelFits) -> 
     lam_factor = moments.total / LAM_SAMPLES if options.lam_scale == "samples" else 1.0
     for size in np.unique(sizes[sizes > 0]):
         rows = np.flatnonzero(sizes == size)
-        kept = np.nonzero(varying[rows])[1].reshape(rows.size, -1)
-        across, whole = rows[:, None, None], kept.shape[1] == A.shape[1]
+        varied = np.nonzero(varying[rows])[1].reshape(rows.size, -1)
+        across, whole = rows[:, None, None], varied.shape[1] == A.shape[1]
         yield _Posed(
             table=np.full(rows.size, table),
             channel=moments.channels[rows],
-            columns=moments.columns[rows[:, None], kept],
-            A=A[rows] if whole else A[across, kept[:, :, None], kept[:, None, :]],
-            P=P[rows] if whole else P[across, np.arange(P.shape[1])[:, None], kept[:, None, :]],
+            columns=moments.columns[rows[:, None], varied],
+            A=A[rows] if whole else A[across, varied[:, :, None], varied[:, None, :]],
+            P=P[rows] if whole else P[across, np.arange(P.shape[1])[:, None], varied[:, None, :]],
             y2=y2[rows],
-            unit=unit[rows[:, None], kept],
+            unit=unit[rows[:, None], varied],
             lam_factor=np.full(rows.size, lam_factor),
         )
 
@@ -438,14 +443,18 @@ def held_out_losses(
     """
     options = replace(options, tol=max(options.tol, _HELD_OUT_TOL))
     chosen = [sums.splits() for sums in tables] if splits is None else splits
-    pairs = [(sums, split) for sums, own in zip(tables, chosen, strict=True) for split in own]
+    pairs = [
+        (sums, split)
+        for sums, splits_of in zip(tables, chosen, strict=True)
+        for split in splits_of
+    ]
     training = [sums.moments(split.train) for sums, split in pairs]
     fits: Any = solve_channels(training, lams, options) if training else None
     results, numbers = [], count()
-    for sums, own in zip(tables, chosen, strict=True):
+    for sums, splits_of in zip(tables, chosen, strict=True):
         c, V = sums.n_classes, sum(block.channels.size for block in sums.blocks)
         errors, counts = np.zeros((V, len(lams), c)), np.zeros((V, c))
-        for split in own:
+        for split in splits_of:
             _judge(sums, split, fits, next(numbers), options, errors, counts)
         seen = np.bincount(sums.classes, sums.seen, c)
         shares = seen / max(seen.sum(), 1e-300)
@@ -471,15 +480,15 @@ def _judge(
     for block in sums.blocks:
         learned = np.all(block.count @ train.T > 0, axis=1)[:, None]
         seen = block.count @ test.T * learned
-        own = block.channels
-        errors[own] += seen[:, None, :] * _block_errors(block, test, fits, at, sums.numeric)
-        counts[own] += seen
+        channels = block.channels
+        errors[channels] += seen[:, None, :] * _block_errors(block, test, fits, at, sums.numeric)
+        counts[channels] += seen
         if not options.missing_indicator:
             missing = (total - block.count @ test.T) * learned
-            share = fits.class_shares[at, own]
+            share = fits.class_shares[at, channels]
             constant = ((np.eye(share.shape[1]) - share[:, None, :]) ** 2).sum(axis=2)
-            errors[own] += (missing * constant)[:, None, :]
-            counts[own] += missing
+            errors[channels] += (missing * constant)[:, None, :]
+            counts[channels] += missing
 
 
 def _block_errors(block: Block, test: Array, fits: ChannelFits, at: int, numeric: bool) -> Array:

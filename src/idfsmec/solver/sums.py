@@ -262,8 +262,8 @@ def table_sums(
         None if target is None else target[order],
     )
     seen, blocks = np.zeros(order.size, dtype=bool), []
-    for channels, own in _channel_blocks(columns, order.size):
-        block, observed = _sum_block(X, samples, channels, own, units)
+    for channels, block_columns in _channel_blocks(columns, order.size):
+        block, observed = _sum_block(X, samples, channels, block_columns, units)
         seen |= observed.any(axis=0)
         blocks.append(block)
     *cell_folds, cell_classes = np.unravel_index(np.arange(np.prod(shape)), shape)
@@ -312,13 +312,13 @@ def _channel_blocks(
     columns: Sequence[Indices], n_samples: int
 ) -> Iterator[tuple[Indices, Indices]]:
     """Channels with equally many features and their columns (b, d), some at a time."""
-    sizes = np.array([own.size for own in columns])
+    sizes = np.array([channel_columns.size for channel_columns in columns])
     for size in np.unique(sizes):
         channels = np.flatnonzero(sizes == size)
         step = max(1, _BLOCK_ELEMENTS // max(1, n_samples * int(size)))
         for first in range(0, channels.size, step):
-            some = channels[first : first + step]
-            yield some, np.stack([columns[v] for v in some])
+            block_channels = channels[first : first + step]
+            yield block_channels, np.stack([columns[v] for v in block_channels])
 
 
 def _sum_block(
@@ -329,8 +329,8 @@ def _sum_block(
     units: tuple[Array, Array] | None,
 ) -> tuple[Block, Mask]:
     values = np.empty((channels.size, samples.rows.size, columns.shape[1]))
-    for channel, own in zip(values, columns, strict=True):
-        np.take(X[:, _as_slice(own)], samples.rows, axis=0, out=channel, mode="clip")
+    for channel, channel_columns in zip(values, columns, strict=True):
+        np.take(X[:, _as_slice(channel_columns)], samples.rows, axis=0, out=channel, mode="clip")
     observed = _observed(values)
     complete = bool(observed.all())
     if not complete:
@@ -362,10 +362,10 @@ def _sum_block(
     sum_x, sum_xx = np.zeros((b, n_cells, d)), np.zeros((b, n_cells, d, d))
     ones = np.ones((1, n))
     for cell in range(n_cells):
-        own = slice(samples.cell_starts[cell], samples.cell_starts[cell + 1])
-        if own.start < own.stop:
-            sum_x[:, cell] = (ones[:, own] @ weighted[:, own])[:, 0]
-            sum_xx[:, cell] = np.swapaxes(weighted[:, own], 1, 2) @ values[:, own]
+        members = slice(samples.cell_starts[cell], samples.cell_starts[cell + 1])
+        if members.start < members.stop:
+            sum_x[:, cell] = (ones[:, members] @ weighted[:, members])[:, 0]
+            sum_xx[:, cell] = np.swapaxes(weighted[:, members], 1, 2) @ values[:, members]
     count = samples.by_cell(weights)
     return Block(channels, columns, count, sum_x, sum_xx, shift, scale), observed
 
@@ -398,8 +398,8 @@ def join_blocks(blocks: Sequence[Block]) -> tuple[Block, ...]:
 def count_samples(X: Array, columns: Sequence[Indices], groups: Indices, counts: Array) -> None:
     """Add to counts of groups: samples with each channel, all samples, and those with any."""
     observed = np.empty((len(X), len(columns) + 2), dtype=bool)
-    for v, own in enumerate(columns):
-        observed[:, v] = ~np.isnan(X[:, _as_slice(own)]).any(axis=1)
+    for v, channel_columns in enumerate(columns):
+        observed[:, v] = ~np.isnan(X[:, _as_slice(channel_columns)]).any(axis=1)
     observed[:, -2] = True
     observed[:, -1] = observed[:, :-2].any(axis=1)
     np.add.at(counts, groups, observed)
@@ -456,8 +456,8 @@ def name_folds(names: Iterable[object], key: bytes = b"") -> Indices:
 def hash_samples(X: Array, columns: Sequence[Indices]) -> NDArray[np.uint64]:
     """Return a hash of every sample's values to six digits, in any order of features."""
     hashes = np.zeros(len(X), dtype=np.uint64)
-    for own in columns:
-        values = X[:, _as_slice(own)]
+    for channel_columns in columns:
+        values = X[:, _as_slice(channel_columns)]
         # The upper half of the bits, rounded: sign, exponent and 20 bits of the fraction. Rounding
         # of the values must not move a subject.
         bits = values.view(np.uint64) + np.uint64(2**31)
@@ -493,8 +493,8 @@ def value_folds(
     nor on their units, nor on what a channel holds where it counts as missing.
     """
     numbers = np.zeros(len(X))
-    for own in columns:
-        values = X[:, _as_slice(own)]
+    for channel_columns in columns:
+        values = X[:, _as_slice(channel_columns)]
         observed = _observed(values[None])[0]
         if not observed.any():
             continue
@@ -509,7 +509,7 @@ def value_folds(
         variance = weights @ scaled**2 / total - (weights @ scaled / total) ** 2
         values /= Scaling.of(mean, scale * np.sqrt(np.maximum(variance, 0.0))).unit
         squares = np.einsum("ij,ij->i", values, values)
-        numbers[observed] += values @ np.ones(own.size) + _BEND * squares
+        numbers[observed] += values @ np.ones(channel_columns.size) + _BEND * squares
     numbers = np.nan_to_num(numbers)
     grains = np.round(np.clip(numbers, -1e12, 1e12) / _GRAIN).astype(np.int64).view(np.uint64)
     return _hash_folds(grains, n_repeats)

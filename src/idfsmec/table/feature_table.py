@@ -39,6 +39,7 @@ from idfsmec.table.columns import (
     split_column,
 )
 from idfsmec.table.files import read_table, write_table
+from idfsmec.table.target import Target, ordered_labels, score_column, target_of
 
 CHANNEL, REASON = "channel", "reason"
 REASON_COLUMNS = [RECORDING, EPOCH, CHANNEL, REASON]
@@ -73,7 +74,8 @@ class FeatureTable:
         Columns are named ``<channel>__<feature>``; the last ``__`` separates the two. NaN means
         that the channel is missing in that sample. Kept as float64.
     y : Series of shape (n_samples,)
-        Labels: text, integers, booleans or numbers, none missing.
+        Labels: text, integers, booleans or numbers, none missing; or a score, see
+        :meth:`with_target`.
     subjects : Series of shape (n_samples,)
         The subject of each sample: folds keep samples of a subject together.
     info : mapping, optional
@@ -162,6 +164,57 @@ class FeatureTable:
         return pd.DataFrame(observed_channels(self.X.to_numpy(), columns), columns=self.channels)
 
     @property
+    def target(self) -> Target:
+        """What is predicted: classes, a score or grades, as ``info["target"]`` says.
+
+        More than ten different numbers as labels are refused until :meth:`with_target` or
+        :meth:`with_order` says what they are.
+        """
+        return target_of(self.info, self.y)
+
+    @property
+    def scores(self) -> pd.Series:
+        """A score, or the place of each grade from 0, indexed by subject as ``X`` is."""
+        target = self.target
+        if not target.is_numeric:
+            raise InputError("the labels of the table are classes, which are no numbers")
+        return pd.Series(target.numbers(self.y), self.X.index, name=target.name)
+
+    def with_target(self, column: str) -> FeatureTable:
+        """Return the table with a column of numbers, such as ``"bdi"``, as its score ``y``.
+
+        Samples without a score are left out, with a warning that counts participants. The labels
+        that the table had stay in ``rows["diagnosis"]``. ``"label"`` takes numeric labels as a
+        score.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> X, bdi = pd.DataFrame({"O2__alpha": [0.1, 0.3]}), pd.DataFrame({"bdi": [4, 21]})
+        >>> table = FeatureTable(X, ["HC", "MDD"], ["a", "b"], rows=bdi).with_target("bdi")
+        >>> table.y.tolist(), table.target.kind
+        ([4, 21], 'score')
+        """
+        score, rows, known, target = score_column(self.y, self.subjects, self.rows, str(column))
+        info = {**self.info, **target.info()}
+        table = replace(self, y=score.where(known, 0.0), rows=rows, info=info)
+        return table if known.all() else table.take(known)
+
+    def with_order(self, grades: Sequence[str]) -> FeatureTable:
+        """Return the table with its labels as grades, from the lowest to the highest.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> X = pd.DataFrame({"O2__alpha": [0.1, 0.3]})
+        >>> table = FeatureTable(X, ["mild", "HC"], ["a", "b"]).with_order(["HC", "mild"])
+        >>> table.scores.tolist()
+        [1.0, 0.0]
+        """
+        labels, target = ordered_labels(self.y, grades)
+        return replace(self, y=labels, info={**self.info, **target.info()})
+
+    @property
     def conditions(self) -> list[str]:
         """Conditions that rows are known to have, sorted."""
         known = None if self.rows is None else self.rows.get(CONDITION)
@@ -172,14 +225,18 @@ class FeatureTable:
 
     def __repr__(self) -> str:
         counts = self.y.value_counts().sort_index()
-        labels = ", ".join(f"{label}: {count}" for label, count in counts.items())
-        if len(counts) > 6:
-            labels = f"of {len(counts)} kinds"
+        labels = "labels " + ", ".join(f"{label}: {count}" for label, count in counts.items())
+        if known := self.info.get("target"):
+            labels = f"{known['kind']} {known['name']} from {self.y.min()} to {self.y.max()}"
+            if known["order"]:
+                labels = f"grades {' < '.join(known['order'])}"
+        elif len(counts) > 6:
+            labels = f"labels of {len(counts)} kinds"
         missing = 1 - self.observed.to_numpy().mean()
         sites = "" if self.sites is None else f" at {self.sites.nunique()} sites"
         return (
             f"FeatureTable({len(self)} samples of {self.subjects.nunique()} subjects{sites}; "
-            f"{len(self.channels)} channels x {len(self.features)} features; labels {labels}; "
+            f"{len(self.channels)} channels x {len(self.features)} features; {labels}; "
             f"{missing:.1%} missing)"
         )
 
@@ -737,5 +794,7 @@ def table_digest(table: FeatureTable) -> str:
         "montage": str(table.info.get("montage", "")),
         "facts": [each["facts"] for each in recordings if each.get("facts")],
     }
+    if table.info.get("target"):  # numbers as classes or as a score are not the same
+        description["target"] = [table.info["target"][key] for key in ("kind", "order")]
     digest.update(json.dumps(description, sort_keys=True).encode())
     return digest.hexdigest()

@@ -63,8 +63,8 @@ def read_ds005356(root: str | PathLike[str]) -> list[Recording]:
         if label is None:
             unlabelled.add(subject)
             continue
-        about = {"session": session, "details": details_of(line, ("ursi", "group"))}
-        recordings.append(file_recording(path, subject, label, _read, **about))
+        described = {"session": session, "details": details_of(line, ("ursi", "group"))}
+        recordings.append(file_recording(path, subject, label, _read, **described))
     warn_of_left_out(workbook, {"without a group": unlabelled})
     if not recordings:
         raise InputError(f"{workbook}: has no group (MDD or CTL) of any participant in {root}.")

@@ -116,9 +116,9 @@ def _find_recordings(root: Path, name: str, ending: str, unit: str | float) -> l
                 f"{path}: participant {subject} is {in_table} in {table}, but {label} by its "
                 "number. Correct the table or the name of the file."
             )
-        about = {"variant": f"{volts!r} V", "details": details}
+        described = {"variant": f"{volts!r} V", "details": details}
         read = partial(_read, volts=volts)
-        recordings.append(file_recording(path, subject, label, read, **about))
+        recordings.append(file_recording(path, subject, label, read, **described))
     return recordings
 
 
@@ -192,10 +192,10 @@ def _read_matrix(path: Path) -> tuple[np.ndarray, list[str], float]:
             f"{path}: needs exactly one matrix with 129 rows, has {len(matrices)}. "
             f"Variables: {shapes}."
         )
-    given = np.ravel(variables.get("samplingRate", SFREQ))
-    rate = float(given[0]) if given.size == 1 and given.dtype.kind in "iuf" else 0.0
+    stated = np.ravel(variables.get("samplingRate", SFREQ))
+    rate = float(stated[0]) if stated.size == 1 and stated.dtype.kind in "iuf" else 0.0
     if not (np.isfinite(rate) and rate > 0):
-        raise InputError(f"{path}: samplingRate is {given.tolist()}, not one number above 0.")
+        raise InputError(f"{path}: samplingRate is {stated.tolist()}, not one number above 0.")
     signals = matrices[0].astype(np.float64)
     names = [f"E{number}" for number in range(1, 129)]
     if np.ptp(signals[128]) > 0:

@@ -123,10 +123,14 @@ def read_pred_d003(
         if label is None or subject.number == _LEFT:
             continue
         absent.discard(subject.number)
-        about = {"condition": condition, "variant": condition or "", "details": subject.details}
+        described = {
+            "condition": condition,
+            "variant": condition or "",
+            "details": subject.details,
+        }
         read = partial(_read, condition=condition)
         recordings.append(
-            file_recording(path, subject.number, label, read, session="run-1", **about)
+            file_recording(path, subject.number, label, read, session="run-1", **described)
         )
     if not recordings:
         raise InputError(

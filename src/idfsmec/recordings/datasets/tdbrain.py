@@ -109,8 +109,8 @@ def read_tdbrain(
         details = details_of(line, _IDS)
         if kind == "bdf":
             details["batch"] = "late" if int(subject) >= _FIRST_OF_LATER_BATCH else "early"
-        about = {"session": f"ses-{session}", "condition": task, "details": details}
-        recordings.append(file_recording(path, subject, label, _read, **about))
+        described = {"session": f"ses-{session}", "condition": task, "details": details}
+        recordings.append(file_recording(path, subject, label, _read, **described))
     warn_of_left_out(table, left_out)
     if not recordings:
         raise InputError(

@@ -117,20 +117,20 @@ def solve_on_gpu(
     )
     for done in range(0, n_most, CHECK_EVERY):
         n_steps = min(CHECK_EVERY, n_most - done)
-        kept = (slot, course, course.shape[1], d)
-        kernels.iterate[(active.shape[0],)](
+        record = (slot, course, course.shape[1], d)
+        kernels.iterate_kernel[(active.shape[0],)](
             *(active, A_all, R_all, P_all, A_top, bound, numbers),
-            *(theta, W, theta_before, W_before, support, scalars, *kept, done, n_steps),
+            *(theta, W, theta_before, W_before, support, scalars, *record, done, n_steps),
             D=MOST_FEATURES,
             num_warps=1,
         )
         settled = active[scalars[active, 4] > 0]
         n_positive = (theta[settled] > 0).sum(1)
         for least, most, length, all_features in forms:
-            some = settled[(n_positive > least) & (n_positive <= most)]
-            if some.shape[0]:
-                kernels.polish[(some.shape[0],)](
-                    *(some, A_all, R_all, P_all, numbers, theta, W, scalars, *kept),
+            chosen = settled[(n_positive > least) & (n_positive <= most)]
+            if chosen.shape[0]:
+                kernels.polish_kernel[(chosen.shape[0],)](
+                    *(chosen, A_all, R_all, P_all, numbers, theta, W, scalars, *record),
                     *(done + n_steps, int(done + n_steps >= LONG)),
                     D=MOST_FEATURES,
                     N=length,
@@ -226,8 +226,8 @@ def _start(A: Any, P: Any) -> Any:
     W = half * torch.cat([V + cheap, cheap - V], dim=1)
     poor = ~(torch.isfinite(W).all((1, 2)) & (size > 1e-10 * P.abs().amax((1, 2))) & (size > 0))
     if bool(poor.any()):
-        own = [part[poor].cpu().numpy() for part in (A, P)]
-        W[poor] = torch.as_tensor(start_projection(*own), dtype=A.dtype, device=A.device)
+        of_poor = [part[poor].cpu().numpy() for part in (A, P)]
+        W[poor] = torch.as_tensor(start_projection(*of_poor), dtype=A.dtype, device=A.device)
     return W
 
 

@@ -54,14 +54,14 @@ def simplex(points, valid):
     larger = ((points[:, None] >= points[None, :]) & valid[:, None]).to(tl.float64)
     count = tl.sum(larger, axis=0)
     total = tl.sum(larger * tl.where(valid, points, 0.0)[:, None], axis=0)
-    kept = (points * count > total - 1.0) & valid
-    n_kept = tl.sum(kept.to(tl.float64), axis=0)
-    threshold = (tl.sum(tl.where(kept, points, 0.0), axis=0) - 1.0) / n_kept
+    positive = (points * count > total - 1.0) & valid
+    n_positive = tl.sum(positive.to(tl.float64), axis=0)
+    threshold = (tl.sum(tl.where(positive, points, 0.0), axis=0) - 1.0) / n_positive
     return tl.where(valid, tl.maximum(points - threshold, 0.0), 0.0)
 
 
 @jit
-def polar(first, second, tiny):
+def polar_pair(first, second, tiny):
     """Nearest orthonormal rows."""
     l11 = norm(first, tiny)
     q1 = first / l11
@@ -129,7 +129,7 @@ def load_square(at, d, D: tl.constexpr):
 
 
 @kernel
-def iterate(
+def iterate_kernel(
     active,
     A_ptr,
     R_ptr,
@@ -184,7 +184,7 @@ def iterate(
         curvature = margin * tl.minimum(A_top * largest * largest, by_trace)
         curvature = tl.maximum(ease, to_for_w) * curvature
         z0, z1 = w0 + push * (w0 - w0_before), w1 + push * (w1 - w1_before)
-        z0, z1 = polar(
+        z0, z1 = polar_pair(
             curvature * z0 - new * (times(A, new * z0) - p0),
             curvature * z1 - new * (times(A, new * z1) - p1),
             tiny,
@@ -252,9 +252,9 @@ def solve_system(system, fixed, right, row, n_unknowns, N: tl.constexpr):
     for k in range(n_unknowns):
         column = tl.sum(tl.where(row[None, :] == k, system, 0.0), axis=1)
         chosen = row == tl.argmax(tl.where(unknown < 0, tl.abs(column), -1.0), axis=0)
-        own = tl.sum(tl.where(chosen[:, None], system, 0.0), axis=0)
+        pivot_row = tl.sum(tl.where(chosen[:, None], system, 0.0), axis=0)
         head = tl.sum(tl.where(chosen, column, 0.0), axis=0)
-        system -= tl.where(chosen, 0.0, column / head)[:, None] * own[None, :]
+        system -= tl.where(chosen, 0.0, column / head)[:, None] * pivot_row[None, :]
         unknown = tl.where(chosen, k, unknown)
         pivot = tl.where(chosen, head, pivot)
     right = tl.sum(tl.where(row[None, :] == N - 1, system, 0.0), axis=1) / pivot
@@ -262,15 +262,15 @@ def solve_system(system, fixed, right, row, n_unknowns, N: tl.constexpr):
 
 
 @jit
-def _system(A_at, R_at, d, s, own, row, th, entry, e, length, multiplier, damping):
+def _system(A_at, R_at, d, s, owner, row, th, entry, e, length, multiplier, damping):
     """Newton's matrix for the unknowns of :func:`_polish_support`."""
     in_theta, inside, upto_length = row < s, row < 2 * s, row <= 2 * s
     g = tl.where(in_theta, entry, th)
     both = inside[:, None] & inside[None, :]
-    at = own[:, None] * d + own[None, :]
+    at = owner[:, None] * d + owner[None, :]
     system = tl.load(A_at + at, mask=both, other=0.0) * (2.0 * g[:, None] * g[None, :])
     system += 2.0 * tl.load(R_at + at, mask=in_theta[:, None] & in_theta[None, :], other=0.0)
-    mixed = both & (in_theta[:, None] != in_theta[None, :]) & (own[:, None] == own[None, :])
+    mixed = both & (in_theta[:, None] != in_theta[None, :]) & (owner[:, None] == owner[None, :])
     system += tl.where(mixed, 2.0 * e[:, None], 0.0)
     diagonal = tl.where(upto_length, damping - tl.where(in_theta, 0.0, multiplier), 0.0)
     system += tl.where(row[:, None] == row[None, :], diagonal[:, None], 0.0)
@@ -332,7 +332,7 @@ def _polish_support(
     """Newton steps on the support and the rows' difference ``v``, as long as they help.
 
     Unknown are the weights of the ``s`` features that have one, their entries of ``v``, the length
-    of its part elsewhere (along ``aside``), and the multipliers of two constraints; ``own`` says
+    of its part elsewhere (along ``aside``), and the multipliers of two constraints; ``owner`` says
     which feature a row is of. The rows' sum ``u`` is left to the features without weight, where it
     costs nothing.
     """
@@ -346,7 +346,7 @@ def _polish_support(
     v, u, p = half * (w0 - w1), half * (w0 + w1), half * (p0 - p1)
     has = theta > 0.0
     s = tl.sum(has.to(tl.int32), axis=0)
-    own = _owners(has, s, D, N)
+    owner = _owners(has, s, D, N)
     in_theta, last = row < s, row == 2 * s
     in_v = ~in_theta & (row < 2 * s)
     aside, u = _without_weight(has, valid, v, u, numbers, D)
@@ -354,17 +354,21 @@ def _polish_support(
     damping, step = tl.load(numbers + 7), 0
     trying = step < n_steps
     while trying:
-        th, entry, e = pick(theta, feature, own), pick(v, feature, own), pick(misfit, feature, own)
+        th, entry, e = (
+            pick(theta, feature, owner),
+            pick(v, feature, owner),
+            pick(misfit, feature, owner),
+        )
         length = tl.sum(v * aside, axis=0)
-        system = _system(A_at, R_at, d, s, own, row, th, entry, e, length, multiplier, damping)
+        system = _system(A_at, R_at, d, s, owner, row, th, entry, e, length, multiplier, damping)
         # Features that lost their weight stay without; rows beyond the system say x = 0.
         fixed = (in_theta & (th <= 0.0)) | (row > 2 * s + 2)
-        right = tl.where(in_theta & ~fixed, -pick(by_theta, feature, own), 0.0)
-        right -= tl.where(in_v, pick(tangent, feature, own), 0.0)
+        right = tl.where(in_theta & ~fixed, -pick(by_theta, feature, owner), 0.0)
+        right -= tl.where(in_v, pick(tangent, feature, owner), 0.0)
         right += tl.where(last, multiplier * length, 0.0)
         change = solve_system(system, fixed, right, row, 2 * s + 3, N)
-        new = theta + pick(tl.where(in_theta, change, 0.0), tl.where(in_theta, own, -1), feature)
-        z = v + pick(tl.where(in_v, change, 0.0), tl.where(in_v, own, -1), feature)
+        new = theta + pick(tl.where(in_theta, change, 0.0), tl.where(in_theta, owner, -1), feature)
+        z = v + pick(tl.where(in_v, change, 0.0), tl.where(in_v, owner, -1), feature)
         z = z + tl.sum(tl.where(last, change, 0.0), axis=0) * aside
         new = simplex(tl.where(theta > 0.0, new, -1.0), valid)
         z = z / norm(z, tiny)
@@ -387,13 +391,13 @@ def _polish_support(
 @jit
 def _whole_system(A_at, R_at, d, row, th, v0, v1, e0, e1, u00, u01, u11, damping):
     """Newton's matrix for the weights of all features and both rows of W."""
-    block, own = row // d, row % d
+    block, owner = row // d, row % d
     inside = block < 3
     in_theta, in_w0, in_w1 = block == 0, block == 1, block == 2
     g0 = tl.where(in_theta, v0, tl.where(in_w0, th, 0.0))
     g1 = tl.where(in_theta, v1, tl.where(in_w1, th, 0.0))
     both = inside[:, None] & inside[None, :]
-    entry = own[:, None] * d + own[None, :]
+    entry = owner[:, None] * d + owner[None, :]
     a = tl.load(A_at + entry, mask=both, other=0.0)
     r = tl.load(R_at + entry, mask=in_theta[:, None] & in_theta[None, :], other=0.0)
     system = 2.0 * a * (g0[:, None] * g0[None, :] + g1[:, None] * g1[None, :]) + 2.0 * r
@@ -403,7 +407,7 @@ def _whole_system(A_at, R_at, d, row, th, v0, v1, e0, e1, u00, u01, u11, damping
     same += tl.where((kind == 2) | (kind == 6), 2.0 * e1[:, None], 0.0)
     same -= tl.where(kind == 4, u00, 0.0) + tl.where(kind == 8, u11, 0.0)
     same -= tl.where((kind == 5) | (kind == 7), u01, 0.0)
-    system += tl.where(both & (own[:, None] == own[None, :]), same, 0.0)
+    system += tl.where(both & (owner[:, None] == owner[None, :]), same, 0.0)
     system += tl.where((row[:, None] == row[None, :]) & both, damping, 0.0)
     # The constraints: theta sums to one, W is orthonormal.
     for q in tl.static_range(4):
@@ -454,7 +458,7 @@ def _polish_whole(
         new = theta + pick(change, row, at)
         z0, z1 = w0 + pick(change, row, at + d), w1 + pick(change, row, at + 2 * d)
         new = simplex(tl.where(theta > 0.0, new, -1.0), valid)
-        z0, z1 = polar(z0, z1, tiny)
+        z0, z1 = polar_pair(z0, z1, tiny)
         n0, n1, n_by, s0, s1, q00, q01, q11, new_value, new_far = conditions(
             A, R, p0, p1, new, z0, z1, new > 0.0
         )
@@ -475,7 +479,7 @@ def _polish_whole(
 
 
 @kernel
-def polish(
+def polish_kernel(
     active,
     A_ptr,
     R_ptr,

@@ -1,0 +1,126 @@
+"""``idfsmec validate``: a model on participants of another table, beside its card."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from idfsmec.cli import options
+from idfsmec.cli.app import command
+from idfsmec.cli.console import print_verdict, remark, say, show_frame, shown, warnings_as_lines
+from idfsmec.cli.options import AnyPath, Names, OnError
+
+if TYPE_CHECKING:
+    from idfsmec.evaluation import Validation
+    from idfsmec.prediction import Model
+    from idfsmec.table import FeatureTable
+
+
+@command(
+    model=options.argument("MODEL", "Model of `idfsmec train`: .skops."),
+    source=options.argument(
+        "TABLE|MANIFEST",
+        "Feature table of other participants (.parquet, .csv, .csv.gz), or the manifest of their "
+        "recordings.",
+    ),
+    condition=options.CONDITION,
+    prevalence="Prevalence of the second class where the model will be used, such as 0.1, for "
+    "predictive values, Brier score and decision curve. By default as in this table.",
+)
+def validate(
+    model: AnyPath,
+    source: AnyPath,
+    out: AnyPath = Path("validation"),
+    condition: Names | None = None,
+    prevalence: float | None = None,
+    on_error: OnError = "stop",
+    jobs: int = 1,
+    force: bool = False,
+) -> Validation:
+    """Measure a model on participants of another table.
+
+    For example::
+
+        idfsmec validate model.skops other.parquet
+        idfsmec validate model.skops other_study.csv --out there --prevalence 0.1
+
+    Compares AUC, sensitivity and specificity with the model's card, and measures
+    calibration, decision curve and groups by sex, age, site and condition.
+    Writes validation.html, validation.json and predictions.csv into OUT. The
+    audit of the other table is run if none is stored beside it. For research;
+    not a medical device.
+    """
+    import pandas as pd
+
+    from idfsmec._files import check_writable
+    from idfsmec._parallel import count_jobs
+    from idfsmec.audit import audit
+    from idfsmec.errors import ExistingFileError
+    from idfsmec.evaluation import validate as validate_model
+    from idfsmec.evaluation.clinical import check_prevalence
+    from idfsmec.prediction import load_model
+    from idfsmec.report.validation import (
+        FILES,
+        HEADER,
+        describe_validation,
+        score_rows,
+        write_validation,
+    )
+    from idfsmec.table.verdicts import stored_verdict
+
+    out, path, n_jobs = Path(out), Path(source), count_jobs(jobs)
+    check_writable(*(out / file for file in FILES))
+    for file in FILES:
+        if (out / file).exists() and not force:
+            raise ExistingFileError(out / file)
+        options.refuse_inputs(out / file, [Path(model), path])
+    check_prevalence(prevalence)
+    with warnings_as_lines():
+        loaded = load_model(model)
+        table = _read(loaded, path, on_error == "skip", n_jobs)
+        table = options.take_condition(table, condition, path)
+        with options.naming(path):
+            validation = validate_model(loaded, table, prevalence=prevalence)
+            verdict = stored_verdict(path, table)
+            if not verdict:
+                with shown("audit") as progress:
+                    audited = audit(table, parts=["eeg"], n_jobs=n_jobs, progress=progress)
+                verdict = audited.verdict
+    measured = {**validation.measured, "audit": dict(verdict)}
+    validation = replace(validation, measured=measured)
+    page = write_validation(loaded, validation, out, name=path.name, overwrite=force)
+    print_verdict(path, verdict)
+    headline, *sentences = describe_validation(validation)
+    show_frame(headline, pd.DataFrame(score_rows(validation), columns=list(HEADER)))
+    for sentence in sentences:
+        say(sentence)
+    for note in validation.measured["notes"]:
+        remark(f"note: {note}")
+    say("page:", page)
+    return validation
+
+
+def _read(model: Model, path: Path, skip: bool, n_jobs: int) -> FeatureTable:
+    """Read a table, or compute the features of a manifest's recordings as the model's were."""
+    from idfsmec.prediction import extract_subjects
+    from idfsmec.recordings import find_recordings
+    from idfsmec.table import FeatureTable
+
+    if not _is_manifest(path):
+        return FeatureTable.read(path)
+    recordings = find_recordings(str(path), absent_ok=skip)
+    how = "skip" if skip else "raise"
+    with shown("recordings", describe=lambda outcome: Path(outcome.source).name) as progress:
+        return extract_subjects(model, recordings, n_jobs=n_jobs, on_error=how, progress=progress)
+
+
+def _is_manifest(path: Path) -> bool:
+    """Return whether a CSV file lists recordings: a column "path", and no feature."""
+    from idfsmec._files import find_separator, read_utf8
+
+    if path.suffix.lower() != ".csv" or not path.is_file():
+        return False
+    header = read_utf8(path).partition(b"\n")[0]
+    names = header.decode("utf-8", "replace").strip().split(find_separator(header))
+    return "path" in names and not any("__" in name for name in names)

@@ -1,0 +1,267 @@
+"""What the evidence allows to say of a table: headline, accuracy, stability, warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from idfsmec.errors import listing
+from idfsmec.evaluation import Results
+from idfsmec.metrics import CONFOUNDED, site_confounding
+from idfsmec.report import channels, data
+from idfsmec.report.data import TableResults
+from idfsmec.report.text import metric_name, name_features, percent, plain_records
+
+_ANY = ("yes", "no", "unknown")
+_LEVELS = ("green", "amber", "red", "grey")
+#: The sentence over a table: level of the audit, whether the groups are separated above chance,
+#: whether the selection is stable, and what is said. The first row that fits holds.
+HEADLINES: tuple[tuple[Sequence[str], Sequence[str], Sequence[str], str], ...] = (
+    (
+        ("red",),
+        ("no",),
+        _ANY,
+        "Recordings differ between groups: see the audit. In the EEG no difference is shown.",
+    ),
+    (
+        _LEVELS,
+        ("no",),
+        _ANY,
+        "No difference between the groups is shown. First in the ranking, without evidence: "
+        "{features}.",
+    ),
+    (
+        ("red",),
+        _ANY,
+        _ANY,
+        "Recordings differ between groups: see the audit. First in the ranking, for this or "
+        "another reason: {features}.",
+    ),
+    (
+        _LEVELS,
+        ("unknown",),
+        _ANY,
+        "First in the ranking: {features}. Whether they separate the groups was not measured.",
+    ),
+    (
+        _LEVELS,
+        ("yes",),
+        ("no",),
+        "The groups are separated, by which features is open. Leading, not stable: {features}.",
+    ),
+    (
+        _LEVELS,
+        ("yes",),
+        ("unknown",),
+        "The groups are separated. Leading, stability not measured: {features}.",
+    ),
+    (
+        ("amber",),
+        ("yes",),
+        ("yes",),
+        "{leading} Recordings or participants differ between groups, too: see the audit.",
+    ),
+    (("green", "grey"), ("yes",), ("yes",), "{leading}"),
+)
+#: What is said of the channels and features that lead a stable selection.
+_LEADING = {
+    "channel": "The channel that separates the groups best is {channels}. Leading features: "
+    "{features}.",
+    "channels": "The channels that separate the groups best are {channels}. Leading features: "
+    "{features}.",
+    "even": "The features that separate the groups best: {features}. Channel weights are nearly "
+    "even.",
+    "features": "The features that separate the groups best: {features}.",
+}
+#: How the AUC relates to chance, by whether it is above.
+_ACCURACY = {
+    "yes": "AUC per participant {mean:.2f} (95 % CI {low:.2f} to {high:.2f}): above chance.",
+    "no": "AUC per participant {mean:.2f} (95 % CI {low:.2f} to {high:.2f}): not above chance.",
+    "unknown": "There is no CI of the AUC per participant: whether it is above chance is open.",
+}
+_STABILITY = {
+    "reason": "Stability cannot be measured: {reason}",
+    "features": "Stable features, selected on at least {threshold} of {n_resamples} random "
+    "halves: {n_stable} of {n_features}; at most {max_false:g} is expected by chance.",
+}
+#: What limits trust in the numbers, the gravest first: title and text.
+WARNINGS = {
+    "missing": (
+        "Missing channels are associated with the diagnosis: {table}",
+        "{channels}. The presence of a channel predicts the group, which is not a finding about "
+        "the brain. Check why (another cap for patients?), or leave the channels out.",
+    ),
+    "samples": (
+        "Sample-wise folds",
+        "Samples of one participant are in training and test. A classifier can recognise the "
+        "participant instead of the condition, so these accuracies do not hold for new "
+        "participants. Run again with subject-wise folds.",
+    ),
+    "oracle": (
+        "Optimistic choice of settings",
+        "Settings and the number of features were chosen by their score on the test folds. New "
+        "data will score lower. Run again with nested tuning.",
+    ),
+    "sites": (
+        "Site and diagnosis are confounded: {table}",
+        "{share} of the difference between the groups lies between sites, and harmonizing "
+        "removes it together with the effects of sites. Compare with a run without harmonizing, "
+        "and read the audit.",
+    ),
+    "unstable": (
+        "Unstable selection: {table}",
+        "Random halves of the participants give different features. With other participants, "
+        "other features may lead the ranking.",
+    ),
+    "none stable": (
+        "No stable feature: {table}",
+        "Report channels and groups of features, not single features.",
+    ),
+    "failures": (
+        "{n} tasks failed",
+        "Their results are missing from all means ({methods}). First error: {error}.",
+    ),
+}
+
+
+def summarise_findings(table: TableResults, level: str) -> dict[str, Any]:
+    """Summarise leading channels and features, accuracy and stability of a table.
+
+    ``level`` is that of its audit.
+    """
+    leading, accuracy = table.ranking.head(10), summarise_accuracy(table)
+    weights = table.channel_weights
+    even = channels.nearly_even(weights)
+    halves = channels.summarise_resampling(table)
+    top: list[dict[str, Any]] = [
+        {
+            "name": str(channel),
+            "weight": float(weight),
+            "value": f"{weight:#.3g}",
+            "relative": float(weight) / (float(weights.iloc[0]) or 1.0),
+            "times_equal": float(weight) * len(weights),
+        }
+        for channel, weight in weights.head(8).items()
+    ]
+    leaders = [channel["name"] for channel in top if channel["times_equal"] > 1][:5]
+    leaders = leaders or [channel["name"] for channel in top[:1]]
+    above = accuracy["above_chance"] if accuracy else "unknown"
+    names = name_features(leading.head(3))
+    return {
+        "channels": top,
+        "features": plain_records(leading),
+        "accuracy": accuracy,
+        "even": even,
+        "resampling": halves,
+        "headline": headline(level, above, is_stable(halves), names, leaders, even),
+        "accuracy_text": _ACCURACY[above].format(**(accuracy["auc"] or {})) if accuracy else "",
+        "stability_text": _describe_stability(halves),
+    }
+
+
+def headline(
+    level: str, above: str, stable: str, features: str, leading: Sequence[str], even: bool
+) -> str:
+    """Return the first of ``HEADLINES`` that fits; nothing where nothing was ranked."""
+    if not features:
+        return ""
+    kind = "even" if even else {0: "features", 1: "channel"}.get(len(leading), "channels")
+    values = {"channels": listing(leading), "features": features}
+    values["leading"] = _LEADING[kind].format(**values)
+    return next(
+        text.format(**values)
+        for levels, separated, agreeing, text in HEADLINES
+        if level in levels and above in separated and stable in agreeing
+    )
+
+
+def is_stable(halves: Mapping[str, Any] | None) -> str:
+    """Return "yes", "no" or "unknown": a poor value or no stable feature is no."""
+    if not halves or halves["reason"]:
+        return "unknown"
+    poor = (halves["stability"] or {}).get("verdict") == "poor"
+    return "no" if poor or not halves["stable_features"] else "yes"
+
+
+def summarise_accuracy(table: TableResults) -> dict[str, Any] | None:
+    """Summarise scores of the proposed method at the lowest missing rate, per participant.
+
+    ``above_chance`` is "yes" where the CI of the AUC lies above 0.5.
+    """
+    rows = table.rows()
+    rows = rows[rows["method"] == table.main]
+    if rows.empty:
+        return None
+    rows = data.lowest_rate(rows)
+    score, auc = (
+        plain_records(data.intervals(data.task_scores(rows, metric), ["rate"]))
+        for metric in (table.metric, "subject_roc_auc")
+    )
+    above = "unknown"
+    if auc and auc[0]["low"] is not None:
+        above = "yes" if auc[0]["low"] > 0.5 else "no"
+    return score[0] | {
+        "metric": metric_name(table.metric),
+        "chance": table.chance,
+        "auc": auc[0] if auc else None,
+        "above_chance": above,
+    }
+
+
+def _describe_stability(halves: Mapping[str, Any] | None) -> str:
+    if halves is None:
+        return ""
+    if halves["reason"]:
+        return _STABILITY["reason"].format(**halves)
+    n_stable, threshold = len(halves["stable_features"]), percent(halves["threshold"])
+    return _STABILITY["features"].format(
+        **(dict(halves) | {"n_stable": n_stable, "threshold": threshold})
+    )
+
+
+def warn(
+    results: Results, tables: Sequence[TableResults], findings: Mapping[str, Any]
+) -> list[dict[str, str]]:
+    """Return the ``title`` and ``text`` of ``WARNINGS`` for all they hold for."""
+    return [
+        {"title": title.format(**values), "text": text.format(**values)}
+        for name, (title, text) in WARNINGS.items()
+        for warned, values in _warned(results, tables, findings)
+        if warned == name
+    ]
+
+
+def _warned(
+    results: Results, tables: Sequence[TableResults], findings: Mapping[str, Any]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the name of each warning that holds, and the values in its text."""
+    protocol = data.experiment_protocol(results)
+    if protocol.get("folds") == "sample":
+        yield "samples", {}
+    if protocol.get("tuning") == "oracle":
+        yield "oracle", {}
+    for table in tables:
+        missing = channels.associated_missingness(table, with_dead=False)
+        if missing:
+            present = [f"{row['channel']} (present in {row['has']})" for row in missing]
+            yield "missing", {"table": table.name, "channels": listing(present, 3)}
+        share = _confounding(table.facts.get("sites", []))
+        if protocol.get("harmonize") is True and share >= CONFOUNDED:
+            yield "sites", {"table": table.name, "share": percent(share)}
+        halves = findings[table.name]["resampling"]
+        if halves and (halves.get("stability") or {}).get("verdict") == "poor":
+            yield "unstable", {"table": table.name}
+        if halves and not halves["reason"] and not halves["stable_features"]:
+            yield "none stable", {"table": table.name}
+    failures = results.failures
+    if not failures.empty:
+        methods = listing(sorted(failures["method"].astype(str).unique()))
+        error = str(failures["traceback"].iloc[0]).strip().splitlines()[-1:] or ["not recorded"]
+        yield "failures", {"n": len(failures), "methods": methods, "error": error[0]}
+
+
+def _confounding(sites: Sequence[Mapping[str, Any]]) -> float:
+    """Return which share of the difference between groups lies between sites; 0 without sites."""
+    labels = sorted({label for site in sites for label in site["labels"]})
+    counts = [[site["labels"].get(label, 0) for label in labels] for site in sites]
+    return site_confounding(counts) if sites else 0.0
