@@ -13,7 +13,7 @@ from .methods import (
 from .model import TRUSTED_TYPES, Model, fit_model, load_model, save_model
 from .pipeline import HarmonizedClassifier, TunedPipeline
 from .search import IDFSMECCV
-from .subjects import extract_subjects, predict_subjects
+from .subjects import extract_subjects, find_training_subjects, predict_subjects
 
 __all__ = [
     "CLASSIFIERS",
@@ -31,6 +31,7 @@ __all__ = [
     "TRUSTED_TYPES",
     "TunedPipeline",
     "extract_subjects",
+    "find_training_subjects",
     "fit_model",
     "load_model",
     "predict_subjects",
