@@ -426,7 +426,7 @@ def false_selections(
     general = by_chance / (2 * threshold - 1)
     share = q / n_features
     lowest = min(0.5 + share**2, 0.5 + 0.5 / n_pairs + 0.75 * share**2)
-    if assumption == "none" or share > 1 / np.sqrt(3) or threshold <= lowest:
+    if assumption == "none" or share > 1 / np.sqrt(3) or threshold <= min(lowest, 0.75):
         return float(general)
     if threshold <= 0.75:
         room = 2 * threshold - 1 - 0.5 / n_pairs
