@@ -42,6 +42,8 @@ def benchmark(
     k: Names | None = None,
     folds: Folds | None = None,
     harmonize: Harmonize = None,
+    adjust: Names | None = None,
+    adjust_from: str | None = None,
     prevalence: float | None = None,
     repeats: int = 1,
     resamples: int = 100,
@@ -85,6 +87,8 @@ def benchmark(
         "patterns": options.split_names(patterns),
         "ks": options.split_names(k),
         "harmonize": options.parse_harmonize(harmonize) or None,
+        "adjust": options.split_names(adjust),
+        "adjust_from": adjust_from,
         **options.parse_folds(folds),
     }
     protocol = {key: value for key, value in changes.items() if value is not None}

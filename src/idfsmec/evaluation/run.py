@@ -33,8 +33,8 @@ from idfsmec.evaluation.tasks import (
     run_task,
 )
 from idfsmec.missing import missingness_association, simulate_missing
+from idfsmec.prediction.adjuster import correct_table, covariate_names
 from idfsmec.prediction.folds import most_splits
-from idfsmec.prediction.harmonizer import learn_sites
 from idfsmec.prediction.methods import (
     COMPARED,
     IMPUTERS,
@@ -218,7 +218,8 @@ def resampling(
 
     IDFS-MEC, with the setting that tuning picked most often, runs on both halves of
     ``n_resamples / 2`` random splits of the subjects. Nothing is predicted. Where the accuracy of
-    the folder was measured with sites harmonized, halves are of the harmonized table.
+    the folder was measured with sites harmonized or covariates adjusted for, halves are of a table
+    that is corrected likewise.
 
     Parameters
     ----------
@@ -252,13 +253,12 @@ def resampling(
             argument="n_resamples",
         )
     named, n_processes, ranking = name_tables(tables), count_jobs(n_jobs), method_or_ours(None)
-    arrays = table_arrays(named)
-    sharing = n_processes if len(arrays) == 1 else 1  # tables are shared out, or halves of one
+    sharing = n_processes if len(named) == 1 else 1  # tables are shared out, or halves of one
     with open_store(out, overwrite) as store:
         with recorded_run(store, RESAMPLING, named, overwrite):
             run = (store.get_meta("protocols") or {}).get("accuracy") or {}
-            harmonize = run.get("harmonize") or False
-            tasks = plan_rankings(store, ranking, arrays, harmonize, n_resamples, seed, sharing)
+            arrays = table_arrays(named, adjust=run.get("adjust") or ())
+            tasks = plan_rankings(store, ranking, arrays, run, n_resamples, seed, sharing)
             do_tasks(store, RESAMPLING, tasks, arrays, n_processes, progress, keep=True)
         return Results.of(store)
 
@@ -292,7 +292,8 @@ def run_experiment(
     """
     named, n_processes = name_tables(tables), count_jobs(n_jobs)
     check_tables(named, protocol)
-    arrays = table_arrays(named, positions="region" in protocol.patterns)
+    positions = "region" in protocol.patterns
+    arrays = table_arrays(named, positions, protocol.adjust)
     tasks = [task for table in arrays.values() for task in plan(table, methods, protocol)]
     with open_store(out, overwrite) as store:
         with recorded_run(store, experiment, named, overwrite):
@@ -302,7 +303,7 @@ def run_experiment(
             ours = proposed_method(methods)
             if ours is not None and not ours.is_whole:
                 # Here, also where a cluster has done the folds: sending tables takes longer.
-                tasks = plan_rankings(store, ours, arrays, protocol.harmonize)
+                tasks = plan_rankings(store, ours, arrays, asdict(protocol))
                 do_tasks(store, RANKING, tasks, arrays, n_processes, progress, keep=True)
         return Results.of(store)
 
@@ -311,12 +312,15 @@ def plan_rankings(
     store: Store,
     method: Method,
     arrays: Mapping[str, Samples],
-    harmonize: bool | str,
+    run: Mapping[str, Any],
     n_resamples: int = 0,
     seed: int = 0,
     n_jobs: int = 1,
 ) -> list[Task]:
-    """Plan a method, with the setting picked most often, on whole tables or halves of subjects."""
+    """Plan a method, with the setting picked most often, on whole tables or halves of subjects.
+
+    Tables are corrected as the protocol of ``run`` says.
+    """
     scores, resolved = Results.of(store).scores, method.resolve()
     described = describe_method(method, ranking=True)
     _keep_methods(store, [method])
@@ -324,9 +328,11 @@ def plan_rankings(
     for name, table in arrays.items():
         coordinates: dict[str, Any] = {
             "seed": seed,
-            "harmonize": harmonize,
+            "harmonize": run.get("harmonize") or False,
             "n_resamples": n_resamples,
         }
+        if run.get("adjust"):
+            coordinates |= {key: run.get(key) for key in ("adjust", "adjust_from")}
         coordinates["setting"] = picked_setting(scores, name, method.name)
         work = partial(compute_whole, method=resolved, n_jobs=n_jobs, **coordinates)
         where = {"seed": seed} if n_resamples else {}
@@ -499,11 +505,12 @@ def name_tables(tables: Tables) -> dict[str, FeatureTable]:
 
 
 def table_arrays(
-    tables: Mapping[str, FeatureTable], positions: bool = False
+    tables: Mapping[str, FeatureTable], positions: bool = False, adjust: Sequence[str] = ()
 ) -> dict[str, Samples]:
-    """Take tables apart; positions of channels are looked up only where they are needed."""
+    """Take tables apart; positions and covariates are looked up only where they are needed."""
+    known = covariate_names(adjust)
     return {
-        name: Samples.of(name, table, positions, table_digest(table))
+        name: Samples.of(name, table, positions, table_digest(table), known)
         for name, table in tables.items()
     }
 
@@ -515,8 +522,8 @@ def check_tables(tables: Mapping[str, FeatureTable], protocol: Protocol) -> None
             if table.y.nunique() < 2:
                 raise InputError(f"all samples have the label {table.y.iloc[0]!r}")
             _check_training(table, protocol)
-            if protocol.harmonize:
-                learn_sites(table, protocol.harmonize)  # for what it refuses and warns of
+            if corrections := protocol.corrections(table.y.unique()):
+                correct_table(table, corrections)  # for what it refuses and warns of
             if "region" in protocol.patterns:
                 simulate_missing(table, 0.1, "region", 0)
         except InputError as error:

@@ -32,14 +32,14 @@ from idfsmec.evaluation.protocol import Protocol, split_table
 from idfsmec.evaluation.store import TaskResult
 from idfsmec.metrics import METRICS, Codes, mean_decisions, score_decisions
 from idfsmec.missing import simulate_missing_mask
-from idfsmec.prediction.harmonizer import SiteHarmonizer, reference_class
+from idfsmec.prediction.adjuster import make_corrections
 from idfsmec.prediction.methods import Method
 from idfsmec.prediction.pipeline import HarmonizedClassifier, TunedPipeline
 from idfsmec.prediction.samples import (
     FoldSamples,
     Samples,
     TrainingSamples,
-    harmonized_samples,
+    corrected_samples,
 )
 from idfsmec.prediction.tuning import Trial, middle_cost
 from idfsmec.progress import collect_warnings
@@ -217,9 +217,7 @@ def build_pipeline(
     method: Method, protocol: Protocol, classes: Sequence[Any], random_state: int
 ) -> TunedPipeline | HarmonizedClassifier:
     """Return the estimator of a method as a protocol wants it."""
-    harmonizer = None
-    if protocol.harmonize:
-        harmonizer = SiteHarmonizer(reference=reference_class(protocol.harmonize, classes))
+    corrections = protocol.corrections(classes)
     return method.pipeline(
         n_features_to_select=protocol.ks,
         costs=protocol.svm_costs,
@@ -227,7 +225,8 @@ def build_pipeline(
         folds=protocol.folds,
         scoring=protocol.tuned_by,
         clip=protocol.clip,
-        harmonizer=harmonizer,
+        harmonizer=corrections.harmonizer,
+        adjuster=corrections.adjuster,
         random_state=random_state,
     )
 
@@ -352,9 +351,12 @@ def compute_whole(
     n_resamples: int,
     seed: int,
     n_jobs: int,
+    adjust: Sequence[str] = (),
+    adjust_from: str | None = None,
 ) -> TaskResult:
     """Rank a table, or random halves of its subjects; where they cannot be, give the reason."""
-    table = harmonized_samples(table, harmonize)
+    corrections = make_corrections(table.classes, harmonize, adjust, adjust_from)
+    table = corrected_samples(table, corrections)
     if not n_resamples:
         return TaskResult(found=rank_whole(method, setting, table))
     selector = StabilitySelector(

@@ -243,12 +243,15 @@ class Method(Part):
         """Make the estimator of the method.
 
         ``parameters`` are those of :class:`~idfsmec.prediction.TunedPipeline` that the method
-        itself does not decide. A whole classifier takes ``harmonizer`` and ``random_state``.
+        itself does not decide. A whole classifier takes ``harmonizer``, ``adjuster`` and
+        ``random_state``.
         """
         from idfsmec.prediction.pipeline import HarmonizedClassifier, TunedPipeline
 
         if self.is_whole:
-            taken = {key: parameters.get(key) for key in ("harmonizer", "random_state")}
+            taken = {
+                key: parameters.get(key) for key in ("harmonizer", "adjuster", "random_state")
+            }
             return HarmonizedClassifier(self.build(), **taken)
         imputer, classifier = self.imputing, self.classifying
         if self.costs is not None:

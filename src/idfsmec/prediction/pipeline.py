@@ -1,9 +1,10 @@
-"""The one estimator of a method: harmonize, scale, impute, select, classify, tuned by inner folds.
+"""The one estimator of a method: correct, scale, impute, select, classify, tuned by inner folds.
 
 Benchmark, training, audit, leakage checks, electrodes and ``IDFSMECCV`` all fit it:
 
     samples with NaN where channels are missing
       harmonize   sites are brought to one location and scale, where there is a harmonizer
+      adjust      what covariates explain is taken out, where there is an adjuster
       select      a selector that takes NaN sees samples as they are, others prepared ones
       scale       by mean and standard deviation of the observed values
       impute      with the imputer; not for a classifier that takes NaN
@@ -11,7 +12,7 @@ Benchmark, training, audit, leakage checks, electrodes and ``IDFSMECCV`` all fit
 
 Inner folds choose k, the classifier's cost and the selector's setting (:mod:`.tuning`). Everything
 is learned from training samples alone. :class:`HarmonizedClassifier` is the same for a classifier
-of the user's own, which replaces all steps but the first.
+of the user's own, which replaces all steps but the first two.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, check_cv
-from sklearn.utils import Tags, check_array, get_tags, resample
+from sklearn.utils import Tags, get_tags, resample
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
@@ -50,6 +51,7 @@ from idfsmec._validation import (
 )
 from idfsmec.errors import InputError
 from idfsmec.metrics import CRITERIA, METRICS, SVM_SLOPE, Codes, Floats
+from idfsmec.prediction.adjuster import Adjuster, Corrections
 from idfsmec.prediction.folds import Fold, make_inner_folds, most_splits
 from idfsmec.prediction.harmonizer import SiteHarmonizer
 from idfsmec.prediction.imputer import ChannelImputer
@@ -58,7 +60,6 @@ from idfsmec.prediction.samples import (
     MissingMarks,
     Samples,
     TrainingSamples,
-    learn_harmonizer,
     with_parameters,
 )
 from idfsmec.prediction.svm import LinearSVM, by_class
@@ -84,6 +85,12 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
 
     channels: ArrayLike | None = None
     harmonizer: SiteHarmonizer | None
+    adjuster: Adjuster | None
+
+    @property
+    def corrections(self) -> Corrections:
+        """What is taken out before all else."""
+        return Corrections(self.harmonizer, self.adjuster)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -112,9 +119,9 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
         sites : array-like of shape (n_samples,), optional
             Where samples were recorded, for folds by site and to harmonize. By default the level
             "site" of the index of X.
-        covariates : array-like of shape (n_samples, n_covariates), optional
-            Numbers such as age, for steps that use them: the harmonizer keeps their effect. New
-            samples then need them too.
+        covariates : DataFrame or array-like of shape (n_samples, n_covariates), optional
+            Such as age and sex: the adjuster takes their effect out, and the harmonizer, without
+            one, keeps it. New samples then need them too.
 
         Returns
         -------
@@ -262,26 +269,21 @@ def _sites_of(X: Any, sites: ArrayLike | None) -> NDArray[np.str_] | None:
     return names.astype(str)
 
 
-def _covariates_of(X: Any, covariates: ArrayLike | None) -> Floats | None:
-    """Return covariates as numbers, (n_samples, n_covariates)."""
+def _covariates_of(X: Any, covariates: Any) -> pd.DataFrame | None:
+    """Return covariates in columns, one row per sample."""
     if covariates is None:
         return None
-    columns = np.asarray(covariates)
-    numbers: Floats = check_array(
-        columns[:, None] if columns.ndim == 1 else columns,
-        dtype=np.float64,
-        input_name="covariates",
-    )
-    if len(numbers) != len(X):
+    known = pd.DataFrame(covariates)
+    if len(known) != len(X):
         raise InputError(
-            f"covariates has {len(numbers)} rows for {len(X)} samples", argument="covariates"
+            f"covariates has {len(known)} rows for {len(X)} samples", argument="covariates"
         )
-    return numbers
+    return known
 
 
 @dataclass(eq=False, repr=False)
 class TunedPipeline(SamplesClassifier):
-    """Harmonize, scale, impute, select and classify, tuned by inner folds of subjects.
+    """Harmonize, adjust, scale, impute, select and classify, tuned by inner folds of subjects.
 
     Parameters
     ----------
@@ -311,6 +313,8 @@ class TunedPipeline(SamplesClassifier):
         What tuning maximises: one of ``idfsmec.metrics.CRITERIA``.
     harmonizer : SiteHarmonizer, optional
         Brings sites to one location and scale before all else, learned in every fold.
+    adjuster : Adjuster, optional
+        Takes out what covariates explain, next, likewise.
     add_indicator : bool, default=False
         Whether the classifier also sees which channels of the selected features are missing, and
         the imputed features are 0.
@@ -380,6 +384,7 @@ class TunedPipeline(SamplesClassifier):
         "folds": [StrOptions({"subject", "sample", "site"})],
         "scoring": [StrOptions(set(CRITERIA))],
         "harmonizer": [SiteHarmonizer, None],
+        "adjuster": [Adjuster, None],
         "add_indicator": ["boolean"],
         "clip": [number(0), None],
         "channels": ["array-like", None],
@@ -404,6 +409,7 @@ class TunedPipeline(SamplesClassifier):
     folds: str = "subject"
     scoring: str = CRITERION
     harmonizer: SiteHarmonizer | None = None
+    adjuster: Adjuster | None = None
     add_indicator: bool = False
     clip: float | None = FAR
     channels: ArrayLike | None = None
@@ -470,7 +476,7 @@ class TunedPipeline(SamplesClassifier):
         self.ranking_ = np.asarray(ranks)
         self.columns_ = np.flatnonzero(ranks <= trial.n_features)
         self.scores_ = np.where(ranks <= trial.n_features, trial.n_features + 1.0 - ranks, 0.0)
-        prepared = training.prepare(self.harmonizer, self._classifier_imputer)
+        prepared = training.prepare(self.corrections, self._classifier_imputer)
         self.preparation_, self.marks_ = prepared.steps, None
         X, samples = self._clipped(prepared.train[:, self.columns_]), training.samples
         if self.add_indicator:
@@ -534,7 +540,12 @@ class TunedPipeline(SamplesClassifier):
     @property
     def harmonizer_(self) -> SiteHarmonizer | None:
         """The fitted harmonizer, if there is one."""
-        return self.preparation_.harmonizer
+        return self.preparation_.corrections.harmonizer
+
+    @property
+    def adjuster_(self) -> Adjuster | None:
+        """The fitted adjuster, if there is one."""
+        return self.preparation_.corrections.adjuster
 
     @property
     def class_prior_(self) -> Floats:
@@ -597,7 +608,7 @@ class TunedPipeline(SamplesClassifier):
     def prepare_selection(self, training: TrainingSamples) -> None:
         """Prepare what the selector sees, which methods share."""
         if not self._takes_missing:
-            training.prepare(self.harmonizer, self._imputer)
+            training.prepare(self.corrections, self._imputer)
 
     def rank(
         self,
@@ -609,7 +620,7 @@ class TunedPipeline(SamplesClassifier):
     ) -> Codes:
         """Rank the features by the training samples, (n_settings, n_counts, n_features)."""
         every, samples = training.samples.channel_of.size, training.samples
-        X = training.values_for(self._takes_missing, self.harmonizer, self._imputer)
+        X = training.values_for(self._takes_missing, self.corrections, self._imputer)
         y, groups = samples.y, samples.groups
         if most_samples is not None and most_samples < y.size:
             drawn = resample(
@@ -634,10 +645,10 @@ class TunedPipeline(SamplesClassifier):
         """Rank the features on all inner folds, (n_folds, n_settings, n_counts, n_features).
 
         A selector that takes NaN sees samples as they are, so that it may share work between inner
-        folds; not where sites are harmonized, which is learned in each.
+        folds; not where corrections are learned in each.
         """
         counts, parameters = self.counts(training), dict(self.inner_parameters or {})
-        shared = self._takes_missing and self.harmonizer is None and not self.ranks_per_count
+        shared = self._takes_missing and not self.corrections and not self.ranks_per_count
         if not shared or self.inner_samples is not None:
             every = range(len(self.settings))
             rough = {"most_samples": self.inner_samples, **parameters}
@@ -667,7 +678,7 @@ class TunedPipeline(SamplesClassifier):
         """Fit the selector alone to the training samples, as :meth:`rank` does."""
         selector = self._build_selector(training, max(self.counts(training)), **setting)
         X, samples = (
-            training.values_for(self._takes_missing, self.harmonizer, self._imputer),
+            training.values_for(self._takes_missing, self.corrections, self._imputer),
             training.samples,
         )
         return fit_with_groups(selector, X, samples.y, samples.groups)
@@ -675,7 +686,7 @@ class TunedPipeline(SamplesClassifier):
     def scorer(self, fold: FoldSamples, metrics: Sequence[str] = METRICS) -> SetScorer:
         """Return what scores sets of features, with a C each, on the samples held out."""
         shared = fold.training.scores_of(
-            self.harmonizer,
+            self.corrections,
             self._classifier_imputer,
             self._classifier,
             self.clip,
@@ -689,7 +700,7 @@ class TunedPipeline(SamplesClassifier):
     def _decide_sets(self, fold: FoldSamples, sets: Sets) -> list[Floats]:
         """Return decisions on the samples held out with each set of features."""
         training = fold.training.samples
-        prepared = fold.training.prepare(self.harmonizer, self._classifier_imputer)
+        prepared = fold.training.prepare(self.corrections, self._classifier_imputer)
         # Copies of the columns in use, not of all.
         used = np.unique(np.concatenate([columns for columns, _ in sets]))
         train = self._clipped(prepared.train[:, used])
@@ -763,15 +774,15 @@ class TunedPipeline(SamplesClassifier):
         return np.asarray(votes[:, :, 0] if parts.shape[2] == 1 else votes)
 
     def for_prediction(self) -> Self:
-        """Return a copy for harmonized samples, without what only training needs.
+        """Return a copy for corrected samples, without what only training needs.
 
-        A model keeps the harmonizer beside its estimator, and no selector.
+        A model keeps harmonizer and adjuster beside its estimator, and no selector.
         """
         slim = copy.copy(self)
         slim.selector, slim.settings, slim.progress, slim.cv = None, ({},), None, N_INNER_SPLITS
-        slim.inner_parameters = slim.harmonizer = None
+        slim.inner_parameters = slim.harmonizer = slim.adjuster = None
         slim.label = self.label or type(self._selector).__name__
-        slim.preparation_ = replace(self.preparation_, harmonizer=None)
+        slim.preparation_ = replace(self.preparation_, corrections=Corrections())
         for name in ("cv_results_", "best_index_"):
             if hasattr(slim, name):
                 delattr(slim, name)
@@ -789,6 +800,7 @@ class HarmonizedClassifier(SamplesClassifier):
         itself where it wants to. Subjects are given to ``fit`` where it takes ``groups``, and
         sites where it takes ``sites``.
     harmonizer : SiteHarmonizer, optional
+    adjuster : Adjuster, optional
     random_state : int, optional
         Set where the classifier has it.
 
@@ -816,12 +828,14 @@ class HarmonizedClassifier(SamplesClassifier):
     _parameter_constraints: ClassVar[Constraints] = {
         "classifier": [HasMethods(["fit"])],
         "harmonizer": [SiteHarmonizer, None],
+        "adjuster": [Adjuster, None],
         "random_state": ["random_state"],
     }
 
     classifier: Any
     _: KW_ONLY
     harmonizer: SiteHarmonizer | None = None
+    adjuster: Adjuster | None = None
     random_state: Any = None
 
     def fit_samples(self, training: TrainingSamples) -> Self:
@@ -829,8 +843,9 @@ class HarmonizedClassifier(SamplesClassifier):
         self._begin(training)
         samples = training.samples
         self._columns = list(samples.columns)
-        self.harmonizer_ = learn_harmonizer(samples, self.harmonizer)
-        X = pd.DataFrame(samples.harmonized(self.harmonizer_), columns=self._columns)
+        self._corrections, values = samples.learn(self.corrections)
+        self.harmonizer_, self.adjuster_ = self._corrections.harmonizer, self._corrections.adjuster
+        X = pd.DataFrame(values, columns=self._columns)
         model = with_parameters(self.classifier, random_state=self.random_state)
         known = {
             name: values
@@ -850,12 +865,12 @@ class HarmonizedClassifier(SamplesClassifier):
 
     def decide(self, samples: Samples) -> Floats:
         """Return the decisions of each class, (n_samples, n_classes)."""
-        X = pd.DataFrame(samples.harmonized(self.harmonizer_), columns=self._columns)
+        X = pd.DataFrame(samples.corrected(self._corrections), columns=self._columns)
         codes = np.searchsorted(self.classes_, self.classifier_.classes_)
         return np.asarray(by_class(decision_values(self.classifier_, X), codes, codes.size))
 
     def for_prediction(self) -> Any:
-        """Return the fitted classifier, which takes harmonized samples."""
+        """Return the fitted classifier, which takes corrected samples."""
         return self.classifier_
 
     def kept_columns(self) -> Codes:
