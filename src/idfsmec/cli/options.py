@@ -53,9 +53,10 @@ SHARED = {
     "folds": "Number of subject-wise folds; or site: leave out one site at a time.",
     "harmonize": "Bring sites to one location and scale, as ComBat does. Learned in training "
     "folds, from all samples or from one class, such as HC.",
-    "adjust": "Take out what covariates explain, such as age,sex: columns of the table. Learned in "
-    "training folds; age:spline has a spline.",
-    "adjust_from": "Learn what covariates explain from one class, such as HC. By default from all.",
+    "adjust": "Take out what covariates explain: columns of the table, such as age,sex. Learned "
+    "in training folds. age:spline has a spline.",
+    "adjust_from": "Class from which the effects of covariates are learned, such as HC. By "
+    "default all.",
     "electrodes": "Number of electrodes to use: those with the largest channel weights.",
     "prevalence": "Prevalence of the second class where the model will be used, such as 0.1, for "
     "predictive values and decision curve. By default as in the table.",

@@ -376,7 +376,7 @@ def make_corrections(
     if adjust:
         reference = reference_class(adjust_from or True, classes, "adjust_from")
         splines = [name.removesuffix(_SPLINE) for name in adjust if name.endswith(_SPLINE)]
-        adjuster = Adjuster(reference=reference, splines=splines)
+        adjuster = Adjuster(reference=reference, splines=splines or False)
     elif adjust_from:
         raise InputError("adjust_from needs adjust: name covariates", argument="adjust_from")
     return Corrections(harmonizer, adjuster, covariate_names(adjust))

@@ -164,7 +164,7 @@ class Samples:
         """Values without the effects that fitted corrections take out."""
         if not corrections:
             return self.X
-        return corrections.apply(self.frame, self.sites, self.covariates).to_numpy()
+        return corrections.apply(self.frame, self.sites, self.covariates).to_numpy(copy=True)
 
     def learn(self, corrections: Corrections) -> tuple[Corrections, Floats]:
         """Fit corrections to these samples; also return their corrected values."""
@@ -172,7 +172,7 @@ class Samples:
             return corrections, self.X
         y = np.asarray(self.classes)[self.y] if corrections.needs_labels else None
         fitted, X = corrections.fit(self.frame, y, self.sites, self.covariates, self.groups)
-        return fitted, X.to_numpy()
+        return fitted, X.to_numpy(copy=True)
 
 
 @dataclass(frozen=True, eq=False)
