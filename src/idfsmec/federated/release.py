@@ -183,7 +183,9 @@ class _Subjects(Subjects):
     """Subjects of a site by channel and cell; cell ``fold * n_classes + class``."""
 
     def __init__(self, source: Source, study_key: bytes) -> None:
-        super().__init__(source)
+        super().__init__(source, keep_means=True)
+        self.mean, self.mean_square = self.means
+        self.shift, self.scale = self.units
         self.folds, self.n_classes = name_folds(self.names, key=study_key), len(self.labels)
         self.have = self.counts[:, :-2] > 0
         self.left_out = np.zeros_like(self.have)
@@ -475,7 +477,7 @@ def _acquisition(subjects: _Subjects, min_subjects: int) -> list[dict[str, Any]]
     """Count subjects by class and acquisition fact; rare values are merged into "other"."""
     classes = [subjects.labels[code] for code in subjects.codes]
     labels = dict(zip(subjects.names.tolist(), classes, strict=True))
-    devices = subjects.devices.items()
+    devices = subjects.rows.devices.items()
     rows = [{"subject": s, "label": labels[s], "device": device} for s, device in devices]
     for recording in subjects.source.info.get("recordings") or []:
         facts = recording.get("facts") if isinstance(recording, Mapping) else None
