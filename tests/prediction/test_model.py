@@ -124,7 +124,8 @@ def test_a_file_is_replaced_on_demand_only(small_model, model_file):
     with pytest.raises(ExistingFileError, match="exists already"):
         save_model(small_model, model_file)
     assert save_model(small_model, model_file, overwrite=True) == model_file
-    assert [one.name for one in model_file.parent.iterdir()] == ["model.skops"]
+    names = sorted(one.name for one in model_file.parent.iterdir())
+    assert names == ["model.skops", "model.skops.training.json"]
 
 
 @pytest.mark.parametrize("name", ["model", "model.pkl", "model.parquet"])
@@ -169,7 +170,7 @@ def test_a_file_of_another_version_is_refused(model_file):
     with pytest.raises(InputError, match=r"made by idfsmec 9\.2\.1, this is"):
         load_model(model_file)
     change_about(model_file, idfsmec=__version__, format=1)
-    with pytest.raises(InputError, match=r"format 1 and 6\)\. Train it again"):
+    with pytest.raises(InputError, match=r"format 1 and 7\)\. Train it again"):
         load_model(model_file)
 
 

@@ -34,6 +34,12 @@ from idfsmec.prediction.imputer import ChannelImputer
 from idfsmec.prediction.linear import IDFSMECClassifier
 from idfsmec.prediction.pipeline import HarmonizedClassifier, SamplesClassifier
 from idfsmec.prediction.subjects import learn_reference, predict_subjects
+from idfsmec.prediction.training_data import (
+    digest_samples,
+    read_digest,
+    remember_samples,
+    write_digest,
+)
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import split_column
 
@@ -41,7 +47,7 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "mne", "skops")
 # Entries of a table's ``info`` that name subjects or files stay out of the model.
 _PERSONAL = ("recordings", "names_in_files", "parts")
 # Raised when earlier files can no longer be read.
-_FORMAT_VERSION = 6
+_FORMAT_VERSION = 7
 #: Types that a model file may hold, besides those that skops itself trusts: plain containers,
 #: NumPy's arrays, scikit-learn's estimators. Whatever else a file names is refused.
 TRUSTED_TYPES = (
@@ -100,6 +106,9 @@ class Model:
     harmonizer: SiteHarmonizer | None = None  # comes before anything else
     # Level, title and reason of the audit of its table; empty if it was not audited.
     audit: Mapping[str, str] = field(default_factory=dict)
+    # Keyed hashes of the training samples, if participants are to be recognised; else empty.
+    remembered: Mapping[str, Any] = field(default_factory=dict)
+    digest: str = ""  # of the training table; beside the file, not in it
 
     @property
     def classes(self) -> list[Any]:
@@ -136,11 +145,15 @@ class Model:
         )
 
 
-_ABOUT_FIELDS = [each.name for each in fields(Model) if each.name not in _PARTS]
+_ABOUT_FIELDS = [each.name for each in fields(Model) if each.name not in (*_PARTS, "digest")]
 
 
 def fit_model(
-    table: FeatureTable, estimator: Any = None, *, harmonize: bool | str = False
+    table: FeatureTable,
+    estimator: Any = None,
+    *,
+    harmonize: bool | str = False,
+    remember_participants: bool = False,
 ) -> Model:
     """Fit a classifier to all subjects of a table.
 
@@ -156,6 +169,9 @@ def fit_model(
         that the model keeps: True learns them from all samples, the name of a class, such as
         ``"HC"``, from the samples of that class only. :func:`predict_subjects` says how it treated
         subjects of other sites.
+    remember_participants : bool, default=False
+        Keep hashes of samples in the model, rounded and keyed, so that it recognises participants
+        it was trained on. Whoever has a participant's values can then test the same.
 
     Returns
     -------
@@ -200,6 +216,8 @@ def fit_model(
         versions={name: version(name) for name in _PACKAGES} | own_versions,
         created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         harmonizer=harmonizer,
+        remembered=remember_samples(table.X, table.subjects) if remember_participants else {},
+        digest=digest_samples(table.X),
     )
 
 
@@ -237,7 +255,9 @@ def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = Fal
     """Write a model to a file, without pickle.
 
     The file is written by :mod:`skops.io`, a ZIP archive of arrays and a description of how they
-    belong together; ``idfsmec.json`` in it has the rest in readable form.
+    belong together; ``idfsmec.json`` in it has the rest in readable form. A digest of the training
+    table is written beside it, as ``model.skops.training.json``, by which that table is recognised
+    while the file is there; it is not part of the model.
 
     Parameters
     ----------
@@ -270,11 +290,13 @@ def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = Fal
         )
     description = {"format": _FORMAT_VERSION, "idfsmec": __version__, "classes": model.classes}
     description |= {name: getattr(model, name) for name in _ABOUT_FIELDS}
-    description["checksum"] = _checksum(content, description)
+    checksum = description["checksum"] = _checksum(content, description)
     with replacing(path) as (beside,):
         beside.write_bytes(content)
         with zipfile.ZipFile(beside, "a", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(_ABOUT, json.dumps(description, indent=1, allow_nan=False))
+    if model.digest:
+        write_digest(path, checksum, model.digest)
     return path
 
 
@@ -321,7 +343,7 @@ def load_model(path: str | PathLike[str]) -> Model:
         raise InputError(f"{path}: there is no such model file.")
     content = path.read_bytes()
     try:
-        description = _read_about(path, content)
+        description, digest = _read_about(path, content)
         if foreign := _foreign_types(content):
             raise InputError(
                 f"{path}: refused, because it holds {', '.join(foreign)}, which no model of "
@@ -331,7 +353,8 @@ def load_model(path: str | PathLike[str]) -> Model:
         _refuse_nan(parts)
         _check_description(description)
         described = {name: description[name] for name in _ABOUT_FIELDS}
-        model = Model(**parts, **described | {"columns": tuple(description["columns"])})
+        described |= {"columns": tuple(description["columns"]), "digest": digest}
+        model = Model(**parts, **described)
         if model.classes != description["classes"]:
             raise ValueError("its classes are not those of its description")
         _try(model)
@@ -344,8 +367,8 @@ def load_model(path: str | PathLike[str]) -> Model:
     return model
 
 
-def _read_about(path: Path, content: bytes) -> dict[str, Any]:
-    """Read the description without making anything, and refuse what cannot be used."""
+def _read_about(path: Path, content: bytes) -> tuple[dict[str, Any], str]:
+    """Read the description, and the digest of the table, and refuse what cannot be used."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if sum(member.file_size for member in archive.infolist()) > _MOST_BYTES:
@@ -365,12 +388,13 @@ def _read_about(path: Path, content: bytes) -> dict[str, Any]:
             f"{path}: the model was made by idfsmec {made_with}, this is {__version__} (model "
             f"format {number} and {_FORMAT_VERSION}). Train it again, or use that version."
         )
-    if description.pop("checksum") != _checksum(content, description):
+    checksum = description.pop("checksum")
+    if checksum != _checksum(content, description):
         raise InputError(
             f"{path}: the model file was changed or damaged (its checksum does not match). Copy "
             "it again from its source."
         )
-    return dict(description)
+    return dict(description), read_digest(path, checksum)
 
 
 def _foreign_types(content: bytes) -> list[str]:
