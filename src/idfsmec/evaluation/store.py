@@ -31,6 +31,12 @@ _TABLES = {
 }
 
 
+def _create_table(name: str) -> str:
+    columns = _TABLES[name]
+    key = ", ".join(columns[: 2 if name == "plan" else 1])
+    return f"CREATE TABLE {name} ({', '.join(columns)}, checksum, PRIMARY KEY ({key}))"
+
+
 def _checksum(values: Sequence[Any]) -> str:
     return hashlib.sha256(json.dumps(values, default=repr).encode()).hexdigest()[:16]
 
@@ -118,19 +124,17 @@ class Store(contextlib.AbstractContextManager["Store"]):
         db = sqlite3.connect(address, uri=True, timeout=60, isolation_level=None)
         try:
             db.text_factory = partial(str, encoding="utf-8", errors="replace")
+            made = self._check_schema(db)
             # All pages now, not after hours of work; milliseconds for a usual store.
             (state,) = db.execute("PRAGMA quick_check(1)").fetchone()
             if state != "ok":
                 raise sqlite3.DatabaseError(f"it is damaged: {' '.join(state.split())}")
-            made = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
             if not made and not read_only:
                 # At once: a process killed in between must not leave a store without its format.
                 first = "format", str(FORMAT)
                 db.execute("BEGIN IMMEDIATE")
-                for table, columns in _TABLES.items():
-                    key = ", ".join(columns[: 2 if table == "plan" else 1])
-                    every = ", ".join(columns)
-                    db.execute(f"CREATE TABLE {table} ({every}, checksum, PRIMARY KEY ({key}))")
+                for table in _TABLES:
+                    db.execute(_create_table(table))
                 db.execute("INSERT INTO meta VALUES (?, ?, ?)", [*first, _checksum(first)])
                 db.execute("COMMIT")
             stored = db.execute("SELECT value FROM meta WHERE name='format'").fetchone()
@@ -155,6 +159,28 @@ class Store(contextlib.AbstractContextManager["Store"]):
                 "another folder"
             ) from None
         return db
+
+    def _check_schema(self, db: sqlite3.Connection) -> bool:
+        """Return whether there are tables; refuse what a store of this format does not have.
+
+        A view in place of a table may never end, and a trigger may delete what is written.
+        """
+        db.execute("PRAGMA trusted_schema=OFF")
+        made = db.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+        for kind, name, sql in made:
+            if kind == "index" and sql is None:  # of a primary key
+                continue
+            if kind != "table":
+                raise sqlite3.DatabaseError(f"it has the {kind} {name!r}")
+            if name == "meta" and sql != _create_table(name):
+                raise sqlite3.DatabaseError("its table 'meta' has other columns")
+        if any(name == "meta" for _, name, _ in made):
+            query = "SELECT count(*) FROM meta WHERE name='format' AND value=?"
+            (is_of_this_format,) = db.execute(query, [str(FORMAT)]).fetchone()
+            expected = {_create_table(name) for name in _TABLES}
+            if is_of_this_format and {sql for _, _, sql in made if sql} != expected:
+                raise sqlite3.DatabaseError("its tables are not those of this format")
+        return bool(made)
 
     def _check_rows(self, db: sqlite3.Connection, overwrite: bool) -> None:
         """Refuse rows that are not as they were written, or remove them and mend the index."""
