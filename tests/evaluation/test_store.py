@@ -132,8 +132,8 @@ ENDLESS = "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n) SELE
 HOSTILE = {
     "view 'done'": [
         "DROP TABLE done",
-        "CREATE VIEW done AS SELECT i AS key, i AS task, i AS rows, i AS seconds, i AS rankings, "
-        f"i AS notes, i AS found, i AS finished, i AS checksum FROM ({ENDLESS})",
+        "CREATE VIEW done (key, task, rows, seconds, rankings, notes, found, finished, checksum) "
+        "AS " + ENDLESS.replace("SELECT i FROM", "SELECT i, i, i, i, i, i, i, i, i FROM"),
     ],
     "trigger 'gone'": [
         "CREATE TRIGGER gone AFTER INSERT ON done BEGIN DELETE FROM done; END",
@@ -141,7 +141,7 @@ HOSTILE = {
     "index 'slow'": ["CREATE INDEX slow ON done (rows)"],
     "other columns": [
         "ALTER TABLE meta RENAME TO was",
-        f"CREATE VIEW meta AS SELECT 'format' AS name, i AS value FROM ({ENDLESS})",
+        "CREATE VIEW meta (value) AS " + ENDLESS,
     ],
     "not those of this format": ["CREATE TABLE more (a)"],
     "not those": ["ALTER TABLE done ADD COLUMN more AS (hex(zeroblob(1e8)))"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import sqlite3
 import warnings
 from collections.abc import Collection, Iterator, Sequence
@@ -21,6 +22,8 @@ if TYPE_CHECKING:  # who reads results needs none of what computes them
     from idfsmec.evaluation.tasks import Task
 
 FORMAT = 4
+# SQLite's own limit is 512, with what it appends.
+_LONGEST_PATH = 480
 #: Columns of each table; the first ones are its key, two of ``plan``. All but numbers are text.
 _TABLES = {
     "meta": ("name", "value"),
@@ -94,6 +97,11 @@ class Store(contextlib.AbstractContextManager["Store"]):
     ) -> None:
         self.path = Path(folder) / "store.sqlite"
         check_readable(*self.path.parent.glob("store.*"))
+        if len(os.fsencode(self.path.resolve())) > _LONGEST_PATH:
+            raise InputError(
+                f"{str(folder)[:60]}...: the path is too long for SQLite, which takes "
+                f"{_LONGEST_PATH} bytes; choose a shorter one"
+            )
         if self.path.is_dir():
             raise InputError(f"{self.path} is a folder; move it away or choose another folder")
         if read_only and not self.path.exists():
