@@ -129,7 +129,8 @@ def test_a_file_is_replaced_on_demand_only(small_model, model_file):
     with pytest.raises(ExistingFileError, match="exists already"):
         save_model(small_model, model_file)
     assert save_model(small_model, model_file, overwrite=True) == model_file
-    assert [one.name for one in model_file.parent.iterdir()] == ["model.skops"]
+    names = sorted(one.name for one in model_file.parent.iterdir())
+    assert names == ["model.skops", "model.skops.training.json"]
 
 
 @pytest.mark.parametrize("name", ["model", "model.pkl", "model.parquet"])

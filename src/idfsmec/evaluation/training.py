@@ -58,6 +58,7 @@ def train_model(
     seed: int = 0,
     n_jobs: int | None = None,
     prevalence: float | None = None,
+    remember_participants: bool = False,
     audit: Mapping[str, str] | None = None,
     progress: Listener | None = None,
 ) -> Model:
@@ -90,6 +91,8 @@ def train_model(
     prevalence : float, optional
         How frequent the second of two classes is where the model is to be used, for predictive
         values and the decision curve; by default as in the table.
+    remember_participants : bool, default=False
+        As in :func:`idfsmec.prediction.fit_model`.
     audit : mapping, optional
         The verdict of an audit of the table, :attr:`idfsmec.audit.Audit.verdict`: the model keeps
         it, and its card and predictions repeat it.
@@ -132,7 +135,9 @@ def train_model(
         seeds = [derive_seed("model", seed, repeat) for repeat in range(n_repeats)]
         repeats = [make_folds(*sampled, folds, n_splits, number) for number in seeds]
     used = _use_electrodes(table, electrodes, harmonize)
-    model = fit_model(used, estimator, harmonize=harmonize)
+    model = fit_model(
+        used, estimator, harmonize=harmonize, remember_participants=remember_participants
+    )
     tasks = [
         (repeat, fold, derive_seed("channels", seed, repeat))
         for repeat, splits in enumerate(repeats)

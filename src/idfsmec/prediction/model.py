@@ -33,6 +33,12 @@ from idfsmec.prediction.imputer import ChannelImputer
 from idfsmec.prediction.linear import IDFSMECClassifier
 from idfsmec.prediction.pipeline import HarmonizedClassifier, SamplesClassifier
 from idfsmec.prediction.subjects import learn_reference, predict_subjects
+from idfsmec.prediction.training_data import (
+    digest_samples,
+    read_digest,
+    remember_samples,
+    write_digest,
+)
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import split_column
 
@@ -98,6 +104,9 @@ class Model:
     harmonizer: SiteHarmonizer | None = None  # comes before anything else
     # Level, title and reason of the audit of its table; empty if it was not audited.
     audit: Mapping[str, str] = field(default_factory=dict)
+    # Keyed hashes of the training samples, if participants are to be recognised; else empty.
+    remembered: Mapping[str, Any] = field(default_factory=dict)
+    digest: str = ""  # of the training table; beside the file, not in it
 
     @property
     def classes(self) -> list[Any]:
@@ -134,11 +143,15 @@ class Model:
         )
 
 
-_ABOUT_FIELDS = [each.name for each in fields(Model) if each.name not in _PARTS]
+_ABOUT_FIELDS = [each.name for each in fields(Model) if each.name not in (*_PARTS, "digest")]
 
 
 def fit_model(
-    table: FeatureTable, estimator: Any = None, *, harmonize: bool | str = False
+    table: FeatureTable,
+    estimator: Any = None,
+    *,
+    harmonize: bool | str = False,
+    remember_participants: bool = False,
 ) -> Model:
     """Fit a classifier to all subjects of a table.
 
@@ -154,6 +167,9 @@ def fit_model(
         that the model keeps: True learns them from all samples, the name of a class, such as
         ``"HC"``, from the samples of that class only. :func:`predict_subjects` says how it treated
         subjects of other sites.
+    remember_participants : bool, default=False
+        Keep hashes of samples in the model, rounded and keyed, so that it recognises participants
+        it was trained on. Whoever has a participant's values can then test the same.
 
     Returns
     -------
@@ -197,6 +213,8 @@ def fit_model(
         reference=learn_reference(imputer, X, table.subjects),
         versions={name: version(name) for name in _PACKAGES} | own_versions,
         harmonizer=harmonizer,
+        remembered=remember_samples(table.X, table.subjects) if remember_participants else {},
+        digest=digest_samples(table.X),
     )
 
 
@@ -234,7 +252,9 @@ def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = Fal
     """Write a model to a file, without pickle.
 
     The file is written by :mod:`skops.io`, a ZIP archive of arrays and a description of how they
-    belong together; ``idfsmec.json`` in it has the rest in readable form.
+    belong together; ``idfsmec.json`` in it has the rest in readable form. A digest of the training
+    table is written beside it, as ``model.skops.training.json``, by which that table is recognised
+    while the file is there; it is not part of the model.
 
     Parameters
     ----------
@@ -268,12 +288,14 @@ def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = Fal
     description = {"format": _FORMAT_VERSION, "idfsmec": __version__, "classes": model.classes}
     description |= {name: getattr(model, name) for name in _ABOUT_FIELDS}
     description["performance"] = _null_for_nan(model.performance)
-    description["checksum"] = _checksum(content, description)
+    checksum = description["checksum"] = _checksum(content, description)
     with replacing(path) as (beside,):
         beside.write_bytes(content)
         with zipfile.ZipFile(beside, "a") as archive:
             about = json.dumps(description, indent=1, allow_nan=False)
             archive.writestr(_member(_ABOUT), about)
+    if model.digest:
+        write_digest(path, checksum, model.digest)
     return path
 
 
@@ -379,7 +401,7 @@ def load_model(path: str | PathLike[str]) -> Model:
         raise InputError(f"{path}: there is no such model file.")
     content = path.read_bytes()
     try:
-        description = _read_about(path, content)
+        description, digest = _read_about(path, content)
         if foreign := _foreign_types(content):
             raise InputError(
                 f"{path}: refused, because it holds {', '.join(foreign)}, which no model of "
@@ -390,7 +412,8 @@ def load_model(path: str | PathLike[str]) -> Model:
         _check_description(description)
         described = {name: description[name] for name in _ABOUT_FIELDS}
         described["performance"] = _nan_for_null(described["performance"])
-        model = Model(**parts, **described | {"columns": tuple(description["columns"])})
+        described |= {"columns": tuple(description["columns"]), "digest": digest}
+        model = Model(**parts, **described)
         if model.classes != description["classes"]:
             raise ValueError("its classes are not those of its description")
         _try(model)
@@ -403,8 +426,8 @@ def load_model(path: str | PathLike[str]) -> Model:
     return model
 
 
-def _read_about(path: Path, content: bytes) -> dict[str, Any]:
-    """Read the description without making anything, and refuse what cannot be used."""
+def _read_about(path: Path, content: bytes) -> tuple[dict[str, Any], str]:
+    """Read the description, and the digest of the table, and refuse what cannot be used."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if sum(member.file_size for member in archive.infolist()) > _MOST_BYTES:
@@ -424,12 +447,13 @@ def _read_about(path: Path, content: bytes) -> dict[str, Any]:
             f"{path}: the model was made by idfsmec {made_with}, this is {__version__} (model "
             f"format {number} and {_FORMAT_VERSION}). Train it again, or use that version."
         )
-    if description.pop("checksum") != _checksum(content, description):
+    checksum = description.pop("checksum")
+    if checksum != _checksum(content, description):
         raise InputError(
             f"{path}: the model file was changed or damaged (its checksum does not match). Copy "
             "it again from its source."
         )
-    return dict(description)
+    return dict(description), read_digest(path, checksum)
 
 
 def _foreign_types(content: bytes) -> list[str]:

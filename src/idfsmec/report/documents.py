@@ -320,6 +320,9 @@ def _model_facts(model: Model) -> list[tuple[str, str]]:
     if settings.get("bands"):
         bands = settings["bands"].items()
         facts.append(("bands", ", ".join(f"{n} {lo:g}-{hi:g} Hz" for n, (lo, hi) in bands)))
+    if model.remembered:
+        text = "whoever has a participant's values can test whether the model was trained on them"
+        facts.append(("recognises its participants", f"by keyed hashes of rounded values; {text}"))
     if model.harmonizer is not None:
         names = listing(model.harmonizer.sites_.tolist(), most=10)
         controls = model.harmonizer.reference

@@ -200,8 +200,10 @@ def _describe(model: Model, validation: Validation, name: str) -> dict[str, Any]
         ("validated on", f"{name}; {counts}"),
         ("prevalence", percent(measured["prevalence"], 1)),
     ]
-    if left := measured["left_out"]["without_channel"]:
-        facts.append(("left out, without a channel of the model", listing(left, 10)))
+    reasons = {"without_channel": "without a channel of the model", "trained_on": "trained on"}
+    for reason, words in reasons.items():
+        if left := measured["left_out"][reason]:
+            facts.append((f"left out, {words}", listing(left, 10)))
     return {
         "brand": "idfsmec validation",
         "title": name,
