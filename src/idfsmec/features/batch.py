@@ -210,7 +210,7 @@ def _why_empty(outcome: RecordingOutcome) -> str:
     """Say why no epoch has a channel, with the amplitude where the unit may be wrong."""
     if not outcome.reasons:
         return _NOTHING_LEFT
-    most = max(outcome.reasons, key=lambda name: outcome.reasons[name].total())
+    most = max(outcome.reasons, key=lambda name: sum(outcome.reasons[name].values()))
     rule = most.removeprefix("detected: ")
     text = f"{_NOTHING_LEFT}, most: {REASONS.get(rule, most)}"
     amplitude = outcome.acquisition.get("amplitude")
