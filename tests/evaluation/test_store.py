@@ -114,7 +114,7 @@ def test_a_second_process_is_refused_until_the_first_is_gone_even_if_killed(tmp_
 def test_a_store_of_another_format_is_refused(tmp_path):
     with Store(tmp_path) as store:
         store.set_meta("format", 99)
-    with pytest.raises(InputError, match="has format 99"):
+    with pytest.raises(InputError, match=r"^\S+store\.sqlite has format 99, this version"):
         Store(tmp_path)
     Store(tmp_path / "other").close()  # and the lock of the refused one is no trouble
 
@@ -243,3 +243,31 @@ def test_a_reader_leaves_part_of_the_results_in_a_second_file_only_if_it_is_behi
     with Store(tmp_path) as store:
         assert store.get_meta("first") == 1
     assert not (tmp_path / "store.sqlite-wal").exists()
+
+
+@pytest.mark.parametrize("place", ["row", "index"])
+def test_damage_is_refused_and_mended_where_results_may_be_replaced(tmp_path, units, place):
+    with Store(tmp_path) as store:
+        store.add_tables([StoredTable("t", units[0].digest, ("E1__a",), {}, {})])
+        for unit in units[:2]:
+            store.add(unit, result())
+    file = tmp_path / "store.sqlite"
+    if place == "row":
+        with sqlite3.connect(file) as db:
+            db.execute("UPDATE done SET notes = '[]' WHERE key = ?", [units[0].key])
+        db.close()
+    else:  # the key is in the row and in the index of keys: one of them changes
+        content, key = bytearray(file.read_bytes()), units[0].key.encode()
+        found = [i for i in range(len(content)) if content.startswith(key, i)]
+        rows = [i for i in found if b"a note" in content[i : i + 600]]
+        (at,) = set(found) - set(rows)
+        content[at] ^= 1
+        file.write_bytes(content)
+    for read_only in (False, True):
+        with pytest.raises(InputError, match="of its rows are not as they were written"):
+            Store(tmp_path, read_only=read_only)
+    with Store(tmp_path, overwrite=True) as store:
+        kept = {"row": {units[1].key}, "index": {unit.key for unit in units[:2]}}[place]
+        assert store.done_keys() == kept
+    with Store(tmp_path) as store:
+        assert store.done_keys() == kept
