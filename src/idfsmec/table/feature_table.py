@@ -180,6 +180,11 @@ class FeatureTable:
             raise InputError("the labels of the table are classes, which are no numbers")
         return pd.Series(target.numbers(self.y), self.X.index, name=target.name)
 
+    @property
+    def targets(self) -> np.ndarray:
+        """What estimators take as ``y``: class labels, or :attr:`scores`."""
+        return (self.scores if self.target.is_numeric else self.y).to_numpy()
+
     def with_target(self, column: str) -> FeatureTable:
         """Return the table with a column of numbers, such as ``"bdi"``, as its score ``y``.
 
