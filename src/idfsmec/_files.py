@@ -141,6 +141,11 @@ def check_writable(*paths: Path) -> None:
             with suppress(FileNotFoundError):
                 path.lstat()  # says whether the name can be at all
             while not folder.exists():
+                if folder.is_symlink():
+                    raise InputError(
+                        f"{folder}: is a link to {folder.readlink()}, which does not exist: "
+                        "remove the link, or make the folder"
+                    )
                 folder = folder.parent
             probe = beside(folder / path.name)
             probe.touch(exist_ok=False)

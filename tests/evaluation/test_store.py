@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -127,6 +128,39 @@ def test_somebody_elses_database_is_refused_and_left_alone(tmp_path):
     with pytest.raises(InputError, match="is not a store of results"):
         Store(tmp_path)
     assert (tmp_path / "store.sqlite").read_bytes() == before
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+HOSTILE = {
+    "view 'done'": [
+        "DROP TABLE done",
+        "CREATE VIEW done (key, task, rows, seconds, rankings, notes, found, finished, checksum) "
+        "AS " + ENDLESS.replace("SELECT i FROM", "SELECT i, i, i, i, i, i, i, i, i FROM"),
+    ],
+    "trigger 'gone'": [
+        "CREATE TRIGGER gone AFTER INSERT ON done BEGIN DELETE FROM done; END",
+    ],
+    "index 'slow'": ["CREATE INDEX slow ON done (rows)"],
+    "other columns": [
+        "ALTER TABLE meta RENAME TO was",
+        "CREATE VIEW meta (value) AS " + ENDLESS,
+    ],
+    "not those of this format": ["CREATE TABLE more (a)"],
+    "not those": ["ALTER TABLE done ADD COLUMN more AS (hex(zeroblob(1e8)))"],
+}
+
+
+@pytest.mark.parametrize("part", HOSTILE)
+@pytest.mark.parametrize("read_only", [False, True])
+def test_views_triggers_and_other_columns_in_a_store_are_refused(tmp_path, part, read_only):
+    Store(tmp_path).close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "store.sqlite")) as changed:
+        for statement in HOSTILE[part]:
+            changed.execute(statement)
+        changed.commit()
+    said = "view 'meta'|other columns" if part == "other columns" else part
+    with pytest.raises(InputError, match=said):
+        Store(tmp_path, read_only=read_only)
 
 
 def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path):

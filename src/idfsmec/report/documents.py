@@ -9,6 +9,7 @@ for the guidelines' own texts; the checklist collects what a folder of results a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,6 +25,7 @@ from idfsmec.recordings.recording import hash_file
 from idfsmec.report import clinic, style
 from idfsmec.report.data import TableResults, experiment_protocol, lowest_rate, task_scores
 from idfsmec.report.text import (
+    NOT_DEFINED,
     capitalise,
     describe_protocol,
     escape_markdown,
@@ -296,6 +298,8 @@ def _tables(model: Model) -> list[Table]:
 
 
 def _number(values: Mapping[str, float]) -> str:
+    if not np.isfinite([values["mean"], values["low"], values["high"]]).all():
+        return NOT_DEFINED
     return f"{values['mean']:.2f} ({values['low']:.2f} to {values['high']:.2f})"
 
 
@@ -309,7 +313,7 @@ def _model_facts(model: Model) -> list[tuple[str, str]]:
         ("missing", f"{percent(data.get('share_missing'), 1)} of channel samples"),
         ("channels", ", ".join(model.channels)),
         ("features", f"{len(model.columns)} columns"),
-        ("fitted", model.created),
+        ("fitted", datetime.now(UTC).strftime("%Y-%m-%d")),
     ]
     if "epoch" in settings:
         facts.append(("epochs", f"{settings['epoch']:g} s"))

@@ -195,7 +195,7 @@ def _describe(model: Model, validation: Validation, name: str) -> dict[str, Any]
     ]
     counts = ", ".join(f"{label}: {n}" for label, n in measured["n_subjects"].items())
     facts = [
-        ("model", f"{model.kind}, fitted {model.created}"),
+        ("model", model.kind),
         ("trained on", f"{model.data.get('n_subjects')} participants"),
         ("validated on", f"{name}; {counts}"),
         ("prevalence", percent(measured["prevalence"], 1)),
