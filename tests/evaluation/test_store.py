@@ -212,12 +212,12 @@ def checksum(values):
     return hashlib.sha256(json.dumps(values, default=repr).encode()).hexdigest()[:16]
 
 
-def test_a_store_written_by_hand_as_format_4_is_read(tmp_path):
+def test_a_store_written_by_hand_as_format_5_is_read(tmp_path):
     """What is on users' disks: the format, its keys, and checksums of all that a row holds."""
     db = sqlite3.connect(tmp_path / "store.sqlite")
     tables = {
         "meta": ("name", "value"),
-        "tables": ("name", "digest", "columns", "about", "chance"),
+        "tables": ("name", "digest", "columns", "about"),
         "done": ("key", "task", "rows", "seconds", "rankings", "notes", "found", "finished"),
         "failed": ("key", "task", "error", "attempts", "finished"),
         "plan": ("experiment", "position", "key", "task", "table_name", "digest"),
@@ -226,8 +226,8 @@ def test_a_store_written_by_hand_as_format_4_is_read(tmp_path):
         key = "experiment, position" if name == "plan" else columns[0]
         db.execute(f"CREATE TABLE {name} ({', '.join(columns)}, checksum, PRIMARY KEY ({key}))")
     rows = {
-        "meta": [("format", "4"), ("seeds", "[0,1]")],
-        "tables": [("t", "d", '["E1__a"]', "{}", "{}")],
+        "meta": [("format", "5"), ("seeds", "[0,1]")],
+        "tables": [("t", "d", '["E1__a"]', "{}")],
         "done": [("k", '{"fold":0}', '[{"k":1}]', "[0.5]", "[[0]]", "[]", "{}", "2026-01-01")],
         "plan": [("accuracy", 0, "k", '{"fold":0}', "t", "d")],
     }
@@ -282,7 +282,7 @@ def test_a_reader_leaves_part_of_the_results_in_a_second_file_only_if_it_is_behi
 @pytest.mark.parametrize("place", ["row", "index"])
 def test_damage_is_refused_and_mended_where_results_may_be_replaced(tmp_path, units, place):
     with Store(tmp_path) as store:
-        store.add_tables([StoredTable("t", units[0].digest, ("E1__a",), {}, {})])
+        store.add_tables([StoredTable("t", units[0].digest, ("E1__a",), {})])
         for unit in units[:2]:
             store.add(unit, result())
     file = tmp_path / "store.sqlite"
