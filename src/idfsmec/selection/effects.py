@@ -179,7 +179,9 @@ def _between(
     size = _eta_squared(once)
     drawn = [_sums(*pair) for pair in zip(centred, draws, strict=True)]
     low, high = _percentiles(_eta_squared(drawn))
-    p = _p_of_eta(size, np.sum([n for n, _, _ in once], axis=0), len(parts))
+    # A class without missing values has one count for all features.
+    count = np.asarray(sum(n for n, _, _ in once))
+    p = _p_of_eta(size, count, len(parts))
     sizes = {"eta_squared": size, "eta_squared_low": low, "eta_squared_high": high, "p": p}
     return {"direction": _direction(size, means, classes)} | sizes
 
