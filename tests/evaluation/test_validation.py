@@ -173,11 +173,28 @@ def test_groups_are_scored_by_their_participants_and_conditions_by_their_samples
 
 def test_case_mix_events_and_who_was_left_out(validation):
     measured, frame = validation.measured, validation.predictions
-    assert measured["left_out"] == {"without_channel": ["s01"]}
+    assert measured["left_out"] == {"without_channel": ["s01"], "trained_on": []}
     assert measured["events"] == {"smaller_class": 19, "enough": 100}
     unusual = frame["distance"].dropna() > 1
     assert measured["case_mix"]["unusual"]["mean"] == pytest.approx(unusual.mean())
     assert measured["case_mix"]["expected"] == pytest.approx(0.01)
+
+
+def test_participants_that_were_trained_on_are_named_and_left_out():
+    table = make_cohort(30, effect=1.2)
+    model = fit_model(table, remember_participants=True)
+    other = make_cohort(20, effect=0.5, seed=3)
+    X = pd.concat([table.X[:40], other.X], ignore_index=True)
+    subjects = [*table.subjects[:40], *("new " + other.subjects)]
+    both = FeatureTable(X, [*table.y[:40], *other.y], subjects)
+    measured = validate(model, both).measured
+    assert measured["left_out"]["trained_on"] == [f"s{number:02d}" for number in range(10)]
+    assert measured["metrics"] == validate(model, other).measured["metrics"]
+    every = validate(model, both, include_training=True).measured
+    assert sum(every["n_subjects"].values()) == 30
+    assert every["left_out"]["trained_on"] == []
+    with pytest.raises(InputError, match="was trained on all 30 participants of this table"):
+        validate(model, table)
 
 
 def test_participants_far_outside_are_scored_and_counted(model, other):

@@ -50,7 +50,7 @@ def test_the_page_says_what_could_have_been_missed(folder, tmp_path):
     found = audits_of(Results.read(folder))["cohort"]
     page = write_audit_page(found, tmp_path / "audit.html").read_text("utf-8")
     assert "What could have been missed: with 20 participants" in page
-    tile = page[page.index("<h4>Leading fact: line noise</h4>") : page.index("<h4>EEG</h4>")]
+    tile = page[page.index("<h3>Leading fact: line noise</h3>") : page.index("<h3>EEG</h3>")]
     assert "corrected p 0.0005." in tile
 
 

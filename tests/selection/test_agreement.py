@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from idfsmec.selection import selection_stability
-from idfsmec.selection.stability import false_selections, smallest_threshold
+from idfsmec.selection.stability import Stability, false_selections, smallest_threshold
 
 selections = arrays(bool, st.tuples(st.integers(2, 7), st.integers(2, 8)))
 
@@ -82,6 +82,29 @@ def test_a_hand_computed_example_agrees():
     assert found.verdict == "poor"
 
 
+# Ten selections of 4 of 10 features, in the demonstration of the authors' Python code
+# (nogueirs/JMLR2018, python/stabilityDemo.ipynb), with the numbers that it prints.
+DEMONSTRATION = ["0123", "3567", "1567", "0146", "1245", "1236", "0389", "3567", "2345", "4789"]
+
+
+def test_it_gives_the_numbers_of_its_authors():
+    selected = [[str(j) in row for j in range(10)] for row in DEMONSTRATION]
+    found = selection_stability(selected)
+    assert found.value == pytest.approx(-0.037037037037)
+    half = 1.959964 * np.sqrt(0.00516666666667)
+    assert (found.low, found.high) == pytest.approx((found.value - half, found.value + half))
+    # The two of three features that differ every time.
+    assert selection_stability([[1, 1, 0], [0, 1, 1], [1, 0, 1]]).value == pytest.approx(-0.5)
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [(0.39, "poor"), (0.4, "fair to good"), (0.75, "fair to good"), (0.76, "excellent")],
+)
+def test_the_words_are_those_of_fleiss(value, verdict):
+    assert Stability(value, 0.0, 1.0, 10).verdict == verdict
+
+
 def test_equal_selections_are_perfectly_stable():
     found = selection_stability(np.tile([True, False, True, False], (5, 1)))
     assert (found.value, found.low, found.high) == (1, 1, 1)
@@ -124,6 +147,35 @@ def test_the_general_bound_is_that_of_meinshausen_and_buehlmann():
 def test_the_unimodal_bound_is_that_of_shah_and_samworth(threshold, factor):
     """Theorem 2 with B = 50, written out by hand."""
     assert false_selections(threshold, 10, 1000, 50) == pytest.approx(0.1 * factor)
+
+
+@pytest.mark.parametrize(
+    ("cutoff", "q", "p", "n_pairs", "printed"),
+    [(0.8, 20, 88, 50, 3.743316), (0.97, 15, 32, 100, 0.975)],
+)
+def test_it_is_what_stabs_prints(cutoff, q, p, n_pairs, printed):
+    """PFER of stabsel_parameters (R's stabs) under unimodality, of analyses that show it."""
+    assert false_selections(cutoff, q, p, n_pairs) == pytest.approx(printed, rel=5e-4)
+
+
+def tightest(threshold, q, n_features, n_pairs):
+    """Theorem 2 of Shah and Samworth as it is written, and where it does not hold equation 5."""
+    theta, B = q / n_features, n_pairs
+    bounds = [q**2 / n_features / (2 * threshold - 1)]
+    lowest = min(1 / 2 + theta**2, 1 / 2 + 1 / (2 * B) + 3 / 4 * theta**2)
+    if theta <= 1 / np.sqrt(3) and lowest < threshold <= 3 / 4:
+        bounds.append(theta * q / (2 * (2 * threshold - 1 - 1 / (2 * B))))
+    if theta <= 1 / np.sqrt(3) and threshold > 3 / 4:
+        bounds.append(theta * q * 4 * (1 - threshold + 1 / (2 * B)) / (1 + 1 / B))
+    return min(bounds)
+
+
+@pytest.mark.parametrize("n_pairs", [3, 10, 50])
+@pytest.mark.parametrize("q", [5, 29, 49, 57, 58, 70])
+def test_the_bound_is_that_of_the_theorem_at_every_frequency(q, n_pairs):
+    for threshold in 0.5 + np.arange(1, n_pairs + 1) / (2 * n_pairs):
+        expected = tightest(threshold, q, 100, n_pairs)
+        assert false_selections(threshold, q, 100, n_pairs) == pytest.approx(expected)
 
 
 def test_no_frequency_of_a_half_or_below_bounds_anything():

@@ -9,7 +9,12 @@ from scipy.stats import chi2, f_oneway, mannwhitneyu, nct, spearmanr, ttest_ind
 from scipy.stats import t as student
 
 from idfsmec.selection import feature_effects
-from idfsmec.selection.effects import adjusted_effects, effects_of_sums
+from idfsmec.selection.effects import (
+    _covariates,
+    _percentiles,
+    adjusted_effects,
+    effects_of_sums,
+)
 
 
 @pytest.fixture
@@ -197,6 +202,57 @@ def test_three_classes_have_eta_squared():
     assert (found["eta_squared_low"] <= found["eta_squared_high"]).all()
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+def test_eta_squared_knows_no_unit_and_no_origin(offset):
+    rng = np.random.default_rng(9)
+    y = np.repeat([0, 1, 2], [4, 5, 6])
+    X = rng.normal(size=(15, 2)) + np.outer(y == 2, [1.0, 0.0])
+    F, p = f_oneway(*(X[y == k] for k in range(3)))
+    found = feature_effects(1e-3 * (X + offset), y)
+    assert_allclose(found["eta_squared"], 2 * F / (2 * F + 12))
+    assert_allclose(found["p"], p)
+
+
+def delong(values, positive):
+    """AUC and standard error from placements one by one (DeLong et al., Biometrics 44, 1988)."""
+    above, below = values[positive], values[~positive]
+    wins = (above[:, None] > below) + 0.5 * (above[:, None] == below)
+    parts = [wins.mean(axis=1), wins.mean(axis=0)]
+    return wins.mean(), np.sqrt(sum(part.var(ddof=1) / part.size for part in parts))
+
+
+def test_with_many_subjects_the_interval_of_the_auc_is_delongs():
+    rng = np.random.default_rng(10)
+    y = np.arange(310) % 3 == 0
+    X = (rng.normal(size=(310, 3)) + np.outer(y, [0.5, -1.0, 6.0])).round(1)
+    X[:20, 0] = np.nan
+    found = feature_effects(X, y)
+    for j in range(3):
+        there = ~np.isnan(X[:, j])
+        auc, error = delong(X[there, j], y[there])
+        low, high = np.clip([auc - 1.959964 * error, auc + 1.959964 * error], 0, 1)
+        expected = (auc, low, high) if auc > 0.5 else (1 - auc, 1 - high, 1 - low)
+        assert_allclose(found.loc[j, ["auc", "auc_low", "auc_high"]].astype(float), expected)
+    assert found["auc_high"][2] == 1.0
+
+
+def test_few_resamples_without_a_value_leave_an_interval_and_most_leave_none():
+    spread = np.arange(20.0).reshape(10, 2) * [1.0, 10.0]
+    spread[:5, 0] = spread[:6, 1] = np.nan
+    low, high = _percentiles(spread)
+    assert_allclose([low[0], high[0]], np.quantile([10, 12, 14, 16, 18], [0.025, 0.975]))
+    assert np.isnan([low[1], high[1]]).all()
+    whole = np.arange(41.0)[:, None]
+    assert_allclose(_percentiles(whole), [[1.0], [39.0]])
+
+
+def test_a_covariate_is_a_number_where_half_of_its_values_are():
+    known = pd.DataFrame({"dose": ["1", "2", "x", "y"], "drug": ["1", "x", "y", "y"]})
+    dose, *drug = _covariates(known)
+    assert_allclose(dose, [-0.5, 0.5, np.nan, np.nan])
+    assert_allclose(drug, np.eye(3)[[0, 1, 2, 2]].T)
+
+
 def test_a_score_has_spearmans_correlation():
     rng = np.random.default_rng(5)
     score = rng.normal(size=50)
@@ -210,6 +266,16 @@ def test_a_score_has_spearmans_correlation():
         assert found["p"][j] == pytest.approx(p)
     assert found["direction"][1] == "falls with the score"
     assert found["spearman_low"][0] < found["spearman"][0] < found["spearman_high"][0]
+
+
+def test_three_classes_of_which_one_has_missing_values():
+    y = np.repeat(["BD", "HC", "MDD"], 20)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    X[:5, 0] = np.nan
+    parts = [X[(y == k) & ~np.isnan(X[:, 0]), 0] for k in ("BD", "HC", "MDD")]
+    p = feature_effects(X, y, n_resamples=20)["p"]
+    assert p[0] == pytest.approx(f_oneway(*parts).pvalue)
+    assert p[1] == pytest.approx(f_oneway(*(X[y == k, 1] for k in ("BD", "HC", "MDD"))).pvalue)
 
 
 def test_a_feature_that_one_class_lacks_says_nothing():

@@ -95,6 +95,16 @@ def test_halves_share_no_subject_and_balance_the_classes():
         assert np.abs(difference).max() <= 3  # one subject
 
 
+def test_halves_of_an_even_number_are_halves_and_an_odd_participant_goes_to_either():
+    codes = np.repeat([0, 1, 2], [6, 8, 5])
+    halves = complementary_halves(np.arange(19), codes, 40, np.random.RandomState(0))
+    sizes = np.array([np.bincount(codes[half]) for half in halves])
+    assert (sizes[:, 0] == 3).all()
+    assert (sizes[:, 1] == 4).all()
+    assert set(sizes[::2, 2]) == {2, 3}
+    assert 10 < (sizes[::2, 2] == 3).sum() < 30
+
+
 @pytest.mark.parametrize("name", [one.name for one in find_methods()])
 def test_works_around_every_method_with_missing_channels(cohort, name):
     X, y, subjects = cohort

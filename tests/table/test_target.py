@@ -1,5 +1,7 @@
 """The target of a table is chosen, kept by files, and never guessed from numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -92,3 +94,17 @@ def test_parts_of_a_table_keep_the_target(table):
     assert scored.take(np.arange(4)).target == scored.target
     assert FeatureTable.concat([scored, scored]).target == scored.target
     assert scored.select_channels(["O2"]).target == scored.target
+
+
+def test_scores_that_a_manifest_holds_as_text_are_numbers(table):
+    text = ["n/a", "", *(f"{v}.5" for v in range(10))]
+    with pytest.warns(UserWarning, match="1 of 6 participants have no phq9"):
+        scored = replace(table, rows=pd.DataFrame({"phq9": text})).with_target("PHQ9")
+    assert scored.y.tolist() == [v + 0.5 for v in range(10)]
+    with pytest.raises(InputError, match="does not hold numbers"):
+        replace(table, rows=pd.DataFrame({"phq9": [*text[:-1], "high"]})).with_target("phq9")
+
+
+def test_targets_are_labels_or_numbers(table):
+    assert table.targets.tolist() == table.y.tolist()
+    assert table.with_order(["HC", "MDD"]).targets.tolist() == [0, 0, 1, 1] * 3

@@ -57,6 +57,9 @@ SHARED = {
     "prevalence": "Prevalence of the second class where the model will be used, such as 0.1, for "
     "predictive values and decision curve. By default as in the table.",
     "repeats": "Number of repeats with new fold assignments.",
+    "target": "A numeric column of the table, such as bdi, to predict as a score. By default the "
+    "labels are predicted, as classes.",
+    "order": "All labels from low to high, such as HC,mild,severe, to take them as grades.",
     "resamples": "Number of random halves of the participants for stability: even, such as 100.",
 }
 _METAVARS = {"folds": "NUMBER|site", "harmonize": "all|CLASS"}
@@ -222,6 +225,22 @@ def take_condition(table: FeatureTable, condition: Any, name: object) -> Feature
             f"--condition {table.conditions[0]} uses one of them",
             "yellow",
         )
+    return table
+
+
+def take_target(
+    table: FeatureTable, target: str | None, order: Any, name: AnyPath
+) -> FeatureTable:
+    """Take a column as the score, or the labels as grades; refuse numbers that may be either."""
+    grades = split_names(order)
+    if target is not None and grades is not None:
+        raise InputError("--target and --order cannot be combined: a score has an order already")
+    with naming(name):
+        if target is not None:
+            table = table.with_target(target)
+        elif grades is not None:
+            table = table.with_order(grades)
+        _ = table.target  # refuses labels of many numbers
     return table
 
 

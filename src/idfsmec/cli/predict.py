@@ -10,6 +10,7 @@ from idfsmec.cli import options
 from idfsmec.cli.app import command
 from idfsmec.cli.console import print_verdict, remark, say, show_frame, shown, warnings_as_lines
 from idfsmec.cli.options import AnyPath, AnyPaths, OnError
+from idfsmec.errors import listing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,6 +118,5 @@ def _print_predictions(frame: pd.DataFrame) -> None:
     cells["channels"] = first["channels present"].map("{:.0%}".format)
     cells["warning"] = first["warnings"].map(lambda text: "yes" if text else "")
     show_frame(f"{len(first)} of {len(frame)} participants", cells)
-    for subject, text in zip(first["subject"], first["warnings"], strict=True):
-        if text:
-            remark(f"warning: {subject}: {text}", "yellow")
+    for text, same in frame[frame["warnings"] != ""].groupby("warnings", sort=False)["subject"]:
+        remark(f"warning: {listing(same)}: {text}", "yellow")

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from idfsmec.table import FeatureTable
 
 N_SHOWN = 10
-_EFFECTS = {"hedges_g": "Hedges' g [95 % CI]", "eta_squared": "eta² [95 % CI]"}
+_EFFECTS = {
+    "hedges_g": "Hedges' g [95 % CI]",
+    "eta_squared": "eta² [95 % CI]",
+    "spearman": "Spearman's r [95 % CI]",
+}
 _SCHEMES = {
     "folds": "on the sites' folds of participants",
     "sites": "on one site at a time",
@@ -49,6 +53,8 @@ def select(
     k: int | None = None,
     electrodes: int | None = None,
     tune: bool = False,
+    target: str | None = None,
+    order: Names | None = None,
     condition: Names | None = None,
     harmonize: Harmonize = None,
     resamples: int = 0,
@@ -61,6 +67,7 @@ def select(
         idfsmec select table.parquet -o ranking.csv --k 20
         idfsmec select table.csv --tune --resamples 100 --condition eyes-closed
         idfsmec select table.parquet --electrodes 8
+        idfsmec select table.parquet --target bdi
         idfsmec select a.summary b.summary our_table.parquet -o ranking.csv
         idfsmec select a.summary b.summary --harmonize all
         idfsmec select folder_of_parquet_files
@@ -77,7 +84,7 @@ def select(
     output = options.check_output(output, ".csv", force, paths)
     options.check_numbers(resamples=resamples)
     harmonize = options.parse_harmonize(harmonize)
-    needs_rows = {"tune": tune, "resamples": resamples}
+    needs_rows = {"tune": tune, "resamples": resamples, "target": target, "order": order}
     _check_options(paths, k, harmonize, needs_rows | {"electrodes": electrodes})
     settings: dict[str, Any] = {} if k is None else {"n_features_to_select": k}
     stability = table = None
@@ -86,24 +93,30 @@ def select(
         conditions = options.split_names(condition) or []
         selector = _select_from_sums(paths, settings, conditions, bool(harmonize))
     else:
-        table, verdicts = _read(paths, condition, harmonize, electrodes)
+        table, verdicts = _read(paths, target, order, condition, harmonize, electrodes)
+        numeric = table.target.is_numeric
         with warnings_as_lines(), options.naming(paths[0]):
-            selector = _tune(table, k) if tune else IDFSMEC(**settings).fit(table.X, table.y)
+            if tune:
+                selector = _tune(table, k)
+            else:
+                selector = IDFSMEC(**settings, numeric=numeric).fit(table.X, table.targets)
             if resamples:
-                base = IDFSMEC(lam=selector.lam, gamma=selector.gamma)
+                base = IDFSMEC(lam=selector.lam, gamma=selector.gamma, numeric=numeric)
                 with shown(f"{resamples} halves of the participants") as progress:
                     halves = StabilitySelector(
                         base, n_resamples=resamples, random_state=0, progress=progress
                     )
-                    stability = halves.fit(table.X, table.y)
+                    stability = halves.fit(table.X, table.targets)
     features, channels = ranking_frame(selector), channel_frame(selector)
     dead = selector.missingness_.set_index("channel")["dead"]
     channels = channels[~dead.loc[channels["channel"]].to_numpy()]
     if stability is not None and table is not None:
         features = _add_shares(features, table, stability)
-    if table is not None and selector.classes_.size == 2:
+    if table is not None and (selector.numeric or selector.classes_.size == 2):
         features = _add_adjusted(features, table)
     write_csv(output, features)
+    if table is not None and table.target.is_numeric:
+        _print_target(table)
     _print_ranking(features, channels)
     if stability is not None:
         _print_stability(stability, int(features["frequency"].notna().sum()))
@@ -149,7 +162,12 @@ def _check_options(
 
 
 def _read(
-    paths: Sequence[Path], condition: Names | None, harmonize: bool | str, electrodes: int | None
+    paths: Sequence[Path],
+    target: str | None,
+    order: Names | None,
+    condition: Names | None,
+    harmonize: bool | str,
+    electrodes: int | None,
 ) -> tuple[FeatureTable, list[dict[str, str]]]:
     """Read and join tables, harmonize, choose electrodes; also return the tables' verdicts."""
     from idfsmec.prediction.harmonizer import harmonize_table
@@ -163,6 +181,7 @@ def _read(
         ]
         verdicts = [stored_verdict(*pair) for pair in zip(paths, tables, strict=True)]
         table = tables[0] if len(tables) == 1 else FeatureTable.concat(tables)
+        table = options.take_target(table, target, order, paths[0])
         with options.naming(paths[0]):
             table = harmonize_table(table, harmonize) if harmonize else table
             if electrodes is not None:
@@ -175,8 +194,9 @@ def _tune(table: FeatureTable, k: int | None) -> IDFSMEC:
 
     numbers: dict[str, Any] = {} if k is None else {"n_features_to_select": [k]}
     with shown("choosing lam, gamma and the number of features") as progress:
-        tuned = IDFSMECCV(imputer=ChannelImputer(), progress=progress, **numbers)
-        tuned.fit(table.X, table.y)
+        numeric = table.target.is_numeric
+        tuned = IDFSMECCV(imputer=ChannelImputer(), numeric=numeric, progress=progress, **numbers)
+        tuned.fit(table.X, table.targets)
     best = ", ".join(f"{name} = {value}" for name, value in tuned.best_params_.items())
     say(
         f"Inner folds chose {best} (log loss per participant {-tuned.best_score_:.3f}; "
@@ -222,16 +242,36 @@ def _add_shares(
 
 
 def _add_adjusted(features: pd.DataFrame, table: FeatureTable) -> pd.DataFrame:
-    """Add the difference at equal age and sex, as far as the table has them."""
+    """Add the difference, or correlation, at equal age and sex, as far as the table has them."""
     from idfsmec.selection.effects import adjusted_effects
 
     known = [name for name in ("age", "sex") if table.rows is not None and name in table.rows]
     if not known or table.rows is None:
         return features
-    adjusted = adjusted_effects(table.X, table.y, table.subjects, table.rows[known])
+    adjusted = adjusted_effects(
+        table.X,
+        table.targets,
+        table.subjects,
+        table.rows[known],
+        numeric=table.target.is_numeric,
+    )
     names = features["channel"] + "__" + features["feature"]
     adjusted = adjusted.set_index(table.X.columns).loc[names]
     return features.join(adjusted.reset_index(drop=True))
+
+
+def _print_target(table: FeatureTable) -> None:
+    """Print whose scores these are, and how many participants have none."""
+    target, n = table.target, table.subjects.nunique()
+    if target.kind == "grades":
+        say(f"grades {' < '.join(target.order)} of {n} participants")
+        return
+    scores = table.scores.groupby(level=0).mean()
+    left_out = f"; {target.n_without} without it are left out" if target.n_without else ""
+    say(
+        f"score {target.name} of {n} participants: mean {scores.mean():.1f}, standard deviation "
+        f"{scores.std():.1f}, {scores.min():g} to {scores.max():g}{left_out}"
+    )
 
 
 def _print_ranking(features: pd.DataFrame, channels: pd.DataFrame) -> None:
@@ -243,8 +283,11 @@ def _print_ranking(features: pd.DataFrame, channels: pd.DataFrame) -> None:
     cells["feature"] = best["feature"].map(feature_label)
     for size, name in _EFFECTS.items():
         if size in best:
-            where = best["direction"].str.partition(" in ")
-            cells[f"{where[0].iloc[0]} in"] = where[2]
+            if size == "spearman":
+                cells["with the score"] = best["direction"].str.partition(" with ")[0]
+            else:
+                where = best["direction"].str.partition(" in ")
+                cells[f"{where[0].iloc[0]} in"] = where[2]
             cells[name] = [_effect(row, size) for row in best.to_dict("records")]
             cells["q"] = best["q"].map("{:.2g}".format)
     if "frequency" in best:

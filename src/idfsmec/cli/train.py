@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     method="Method of the benchmark, such as IDFS-MEC or mRMR: imputer, selection and classifier, "
     "tuned by subject-wise folds. By default IDFSMECClassifier on all features.",
     condition=options.CONDITION,
+    remember_participants="Keep keyed hashes of the participants' samples in the model, by which "
+    "predict and validate recognise them; so can whoever has their values.",
 )
 def train(
     table: AnyPath,
@@ -30,6 +32,7 @@ def train(
     folds: Folds | None = None,
     harmonize: Harmonize = None,
     prevalence: float | None = None,
+    remember_participants: bool = False,
     repeats: int = 3,
     jobs: int = 1,
     force: bool = False,
@@ -87,6 +90,7 @@ def train(
             harmonize=options.parse_harmonize(harmonize),
             n_repeats=repeats,
             prevalence=prevalence,
+            remember_participants=remember_participants,
             n_jobs=n_jobs,
             audit=verdict,
             progress=progress,

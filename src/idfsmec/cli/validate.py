@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     condition=options.CONDITION,
     prevalence="Prevalence of the second class where the model will be used, such as 0.1, for "
     "predictive values, Brier score and decision curve. By default as in this table.",
+    include_training="Also score participants that the model is known to be trained on.",
 )
 def validate(
     model: AnyPath,
@@ -34,6 +35,7 @@ def validate(
     out: AnyPath = Path("validation"),
     condition: Names | None = None,
     prevalence: float | None = None,
+    include_training: bool = False,
     on_error: OnError = "stop",
     jobs: int = 1,
     force: bool = False,
@@ -48,15 +50,16 @@ def validate(
     Compares AUC, sensitivity and specificity with the model's card, and measures
     calibration, decision curve and groups by sex, age, site and condition.
     Writes validation.html, validation.json and predictions.csv into OUT. The
-    audit of the other table is run if none is stored beside it. For research;
-    not a medical device.
+    audit of the other table is run if none is stored beside it. Participants that
+    the model is known to be trained on are left out. For research; not a medical
+    device.
     """
     import pandas as pd
 
     from idfsmec._files import check_writable
     from idfsmec._parallel import count_jobs
     from idfsmec.audit import audit
-    from idfsmec.errors import ExistingFileError
+    from idfsmec.errors import ExistingFileError, listing
     from idfsmec.evaluation import validate as validate_model
     from idfsmec.evaluation.clinical import check_prevalence
     from idfsmec.prediction import load_model
@@ -81,7 +84,9 @@ def validate(
         table = _read(loaded, path, on_error == "skip", n_jobs)
         table = options.take_condition(table, condition, path)
         with options.naming(path):
-            validation = validate_model(loaded, table, prevalence=prevalence)
+            validation = validate_model(
+                loaded, table, prevalence=prevalence, include_training=include_training
+            )
             verdict = stored_verdict(path, table)
             if not verdict:
                 with shown("audit") as progress:
@@ -95,6 +100,8 @@ def validate(
     show_frame(headline, pd.DataFrame(score_rows(validation), columns=list(HEADER)))
     for sentence in sentences:
         say(sentence)
+    if trained_on := validation.measured["left_out"]["trained_on"]:
+        remark(f"left out, in the training data: {listing(trained_on, 10)}", "yellow")
     for note in validation.measured["notes"]:
         remark(f"note: {note}")
     say("page:", page)

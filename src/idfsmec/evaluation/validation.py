@@ -20,7 +20,12 @@ from idfsmec.evaluation.clinical import (
 )
 from idfsmec.metrics import Floats, auc, auc_interval, diagnostic_scores, wilson_interval
 from idfsmec.prediction.calibration import Calibration, log_odds
-from idfsmec.prediction.subjects import USUAL_SHARE, Predictions, predict_subjects
+from idfsmec.prediction.subjects import (
+    USUAL_SHARE,
+    Predictions,
+    find_training_subjects,
+    predict_subjects,
+)
 from idfsmec.solver.logistic import fit_logistic
 
 if TYPE_CHECKING:
@@ -56,6 +61,7 @@ class Validation:
           usual; how many get no probability from ``predict``; AUC without the unusual ones.
         - ``events``: participants of the smaller class, and how many a validation should have.
         - ``audit``: verdict of the audit of this table.
+        - ``left_out``: participants ``without_channel`` of the model, and those ``trained_on``.
     predictions : DataFrame
         As of :func:`~idfsmec.prediction.predict_subjects`, with the ``true`` class.
     """
@@ -77,6 +83,7 @@ def validate(
     table: FeatureTable,
     *,
     prevalence: float | None = None,
+    include_training: bool = False,
     audit: Mapping[str, str] | None = None,
 ) -> Validation:
     """Measure a model of two classes on participants that it was not trained on.
@@ -96,6 +103,9 @@ def validate(
     prevalence : float, optional
         How frequent the second class is where the model is to be used, for predictive values,
         Brier score and decision curve; by default as in this table.
+    include_training : bool, default=False
+        Whether to score participants that the model is known to be trained on, too
+        (:func:`~idfsmec.prediction.find_training_subjects`).
     audit : mapping, optional
         The verdict of an audit of this table, :attr:`idfsmec.audit.Audit.verdict`.
 
@@ -107,7 +117,7 @@ def validate(
     ------
     InputError
         The model has more than two classes, the table other ones, or fewer than two participants
-        of a class with a channel of the model.
+        of a class with a channel of the model that it was not trained on.
 
     Examples
     --------
@@ -130,6 +140,18 @@ def validate(
             f"the model has {len(model.classes)} classes; a validation takes models of two"
         )
     positive_of = _labels(model, table)
+    trained_on, notes = find_training_subjects(model, table), []
+    if trained_on and include_training:
+        notes = [f"{len(trained_on)} were trained on: the scores say nothing about others"]
+        trained_on = []
+    elif trained_on:
+        others = ~table.subjects.astype(str).isin(trained_on).to_numpy()
+        if not others.any():
+            raise InputError(
+                f"the model was trained on all {len(trained_on)} participants of this table; "
+                "validate it on others, or include them to see the optimism"
+            )
+        table = table.take(others)
     predicted = predict_subjects(model, table, allow_unusual=True)
     there = [subject for subject in predicted.subjects if subject.predicted is not None]
     there.sort(key=lambda subject: subject.subject)
@@ -139,6 +161,7 @@ def validate(
         raise InputError(
             f"a validation needs two participants of each class with a channel of the model, and "
             f"there are {listing(f'{n} {k}' for n, k in zip(counts, model.classes, strict=True))}"
+            + (f"; {len(trained_on)} that it was trained on do not count" if trained_on else "")
         )
     given = np.array([subject.probabilities[model.classes[1]] for subject in there])
     share, prior = counts[1] / sum(counts), model.prior[1]
@@ -164,7 +187,7 @@ def validate(
     unusual = np.array([subject.distance > 1 for subject in there])
     low, high = wilson_interval(int(unusual.sum()), unusual.size)
     measured = {
-        "model": {"kind": model.kind, "created": model.created},
+        "model": {"kind": model.kind},
         "classes": [str(label) for label in model.classes],
         "class": str(model.classes[1]),
         "n_subjects": {str(k): n for k, n in zip(model.classes, counts, strict=True)},
@@ -182,8 +205,8 @@ def validate(
             "auc_of_usual": _auc(given[~unusual], positive[~unusual]),
         },
         "events": {"smaller_class": min(counts), "enough": ENOUGH},
-        "left_out": {"without_channel": left_out},
-        "notes": list(predicted.notes),
+        "left_out": {"without_channel": left_out, "trained_on": trained_on},
+        "notes": [*notes, *predicted.notes],
     }
     return Validation(_without_nan(measured), _frame(predicted, names, positive, model.classes))
 

@@ -28,6 +28,7 @@ def missingness_association(table: FeatureTable) -> pd.DataFrame:
     A subject has a channel that is observed in at least half of its samples. With two classes
     the test is Fisher's, with more its generalisation to larger tables (Freeman and Halton), exact
     where the tables with the same margins can be enumerated and by seeded draws of them otherwise.
+    With a score it is Mann and Whitney's, of who has the channel against who lacks it.
 
     Parameters
     ----------
@@ -38,8 +39,9 @@ def missingness_association(table: FeatureTable) -> pd.DataFrame:
     -------
     DataFrame
         One row for every channel: ``channel``; for every class ``have_<class>`` subjects of
-        ``n_<class>``; ``p`` and ``p_holm``, corrected for the number of channels that some
-        subject lacks; ``dead``, whether the channel was not once observed for more than one class.
+        ``n_<class>`` (with a score those of all, ``have_participants``); ``p`` and ``p_holm``,
+        corrected for the number of channels that some subject lacks; ``dead``, whether the channel
+        was not once observed for more than one class (with a score, in fewer than two samples).
 
     Examples
     --------
@@ -53,7 +55,32 @@ def missingness_association(table: FeatureTable) -> pd.DataFrame:
     1     22A        8         0  0.00016   True
     """
     observed = table.observed.to_numpy()
-    return missingness_by_class(observed, table.y, table.subjects, table.channels)
+    by = missingness_by_score if table.target.is_numeric else missingness_by_class
+    return by(observed, table.targets, table.subjects, table.channels)
+
+
+def missingness_by_score(
+    observed: NDArray[np.bool_], scores: ArrayLike, subjects: ArrayLike | None, channels: ArrayLike
+) -> pd.DataFrame:
+    """Test channels of arrays against a score; without subjects each sample counts as one."""
+    from scipy.stats import mannwhitneyu  # takes a while to load
+
+    y = np.asarray(scores, dtype=np.float64)
+    subject = np.arange(y.size) if subjects is None else pd.factorize(np.asarray(subjects))[0]
+    means = pd.Series(y).groupby(subject).mean().to_numpy()
+    has = (pd.DataFrame(observed.astype(float)).groupby(subject).mean() >= 0.5).to_numpy()
+    n_having = has.sum(axis=0)
+    varying = (n_having > 0) & (n_having < means.size)
+    p = np.ones(n_having.size)
+    for v in np.flatnonzero(varying):
+        p[v] = mannwhitneyu(means[has[:, v]], means[~has[:, v]]).pvalue
+    p_holm = np.ones_like(p)
+    p_holm[varying] = holm(p[varying])
+    counts = {"have_participants": n_having, "n_participants": means.size}
+    dead = observed.sum(axis=0) < 2
+    return pd.DataFrame({"channel": np.asarray(channels), **counts}).assign(
+        p=p, p_holm=p_holm, dead=dead
+    )
 
 
 def missingness_by_class(
@@ -100,6 +127,12 @@ def association_warning(frame: pd.DataFrame) -> str | None:
     if not channels:
         return None
     more = f"; and {len(channels) - 5} more" if len(channels) > 5 else ""
+    if classes == ["participants"]:
+        return (
+            "Missing channels are associated with the score: participants who lack a channel have "
+            f"other scores ({'; '.join(channels[:5])}{more}; rank test, corrected for all "
+            "channels). The score may be associated with the recording, not with the EEG."
+        )
     return (
         "Missing channels are associated with the label: classes differ in how many "
         f"participants have a channel ({'; '.join(channels[:5])}{more}; exact test, corrected "

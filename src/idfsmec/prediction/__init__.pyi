@@ -1,3 +1,4 @@
+from .adjuster import Adjuster
 from .harmonizer import SiteHarmonizer
 from .imputer import ChannelImputer, ChannelPCA
 from .linear import IDFSMECClassifier, IDFSMECRegressor
@@ -13,12 +14,13 @@ from .methods import (
 from .model import TRUSTED_TYPES, Model, fit_model, load_model, save_model
 from .pipeline import HarmonizedClassifier, TunedPipeline
 from .search import IDFSMECCV
-from .subjects import extract_subjects, predict_subjects
+from .subjects import extract_subjects, find_training_subjects, predict_subjects
 
 __all__ = [
     "CLASSIFIERS",
     "IMPUTERS",
     "METHODS",
+    "Adjuster",
     "ChannelImputer",
     "ChannelPCA",
     "HarmonizedClassifier",
@@ -31,6 +33,7 @@ __all__ = [
     "TRUSTED_TYPES",
     "TunedPipeline",
     "extract_subjects",
+    "find_training_subjects",
     "fit_model",
     "load_model",
     "predict_subjects",

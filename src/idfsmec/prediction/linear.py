@@ -28,16 +28,14 @@ from idfsmec._validation import (
     Constraints,
     SequenceOf,
     StrOptions,
-    group_codes,
     integer,
     number,
     validate_params,
     warn_without_groups,
 )
 from idfsmec.prediction.imputer import Array, ChannelImputer, FactorModel, Indices
-from idfsmec.selection.base import RankingSelector, check_samples
+from idfsmec.selection.base import RankingSelector
 from idfsmec.selection.idfsmec import ChannelEstimator, ChannelSamples, SolvedChannels
-from idfsmec.solver.scaling import is_constant
 from idfsmec.table.columns import observed_channels
 from idfsmec.table.feature_table import refuse_table
 
@@ -491,6 +489,8 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
 
     n_features_to_select: int | float = 20
 
+    numeric = True
+
     def _fit_checked(self, samples: ChannelSamples, subjects: Indices) -> None:
         n_subjects = int(subjects.max()) + 1
         n_folds, ones = min(self.cv, n_subjects), np.ones(n_subjects)
@@ -499,27 +499,9 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
             samples, folds, subjects, samples.target[:, None], np.ones(len(subjects)), ones
         )
         self._set_ranking(self.scores_, np.argsort(self.ranking_))
-        self._coef *= self._target_std
+        self._coef *= samples.spread
+        self.intercept_ = samples.centre
         self.coef_ = self._coef[:, 0] / self._factors.scaling.unit
-
-    def check_input(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None,
-        groups: ArrayLike | None = None,
-        sample_weight: object = None,
-    ) -> ChannelSamples:
-        """Check the input; standardise the score; learn the channels."""
-        checked, score = check_samples(self, X, y, ensure_min_samples=2, y_numeric=True)
-        target = np.asarray(score, dtype=np.float64)
-        if not np.isfinite(target).all():
-            raise ValueError("y contains NaN or infinity; drop samples without a score first.")
-        mean, std = target.mean(), target.std()
-        if is_constant(mean, std):
-            raise ValueError("All values of y are equal; there is nothing to predict.")
-        self.intercept_, self._target_std = float(mean), float(std)
-        target = (target - mean) / std
-        return self._with_channels(checked, target, np.empty(0), group_codes(X, groups))
 
     def predict(self, X: ArrayLike) -> Array:
         """Score of each sample from the channels it has.

@@ -14,7 +14,6 @@ import time
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
 from os import PathLike
@@ -34,6 +33,12 @@ from idfsmec.prediction.imputer import ChannelImputer
 from idfsmec.prediction.linear import IDFSMECClassifier
 from idfsmec.prediction.pipeline import HarmonizedClassifier, SamplesClassifier
 from idfsmec.prediction.subjects import learn_reference, predict_subjects
+from idfsmec.prediction.training_data import (
+    digest_samples,
+    read_digest,
+    remember_samples,
+    write_digest,
+)
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import split_column
 
@@ -41,7 +46,7 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "mne", "skops")
 # Entries of a table's ``info`` that name subjects or files stay out of the model.
 _PERSONAL = ("recordings", "names_in_files", "parts")
 # Raised when earlier files can no longer be read.
-_FORMAT_VERSION = 6
+_FORMAT_VERSION = 7
 #: Types that a model file may hold, besides those that skops itself trusts: plain containers,
 #: NumPy's arrays, scikit-learn's estimators. Whatever else a file names is refused.
 TRUSTED_TYPES = (
@@ -63,7 +68,7 @@ TRUSTED_TYPES = (
 )
 # Arrays that have infinity for constant features and channels without information.
 _MAY_BE_INFINITE = ("unit", "held_out_loss_", "objective_")
-_ABOUT = "idfsmec.json"
+_ABOUT, _SCHEMA = "idfsmec.json", "schema.json"  # ours, and that of skops
 _MOST_BYTES = 2**31  # unpacked; no model is as large
 # What of a model is written by skops; all else is written as JSON, in readable form.
 _PARTS = ("estimator", "imputer", "harmonizer")
@@ -96,10 +101,12 @@ class Model:
     protocol: Mapping[str, Any] = field(default_factory=dict)
     performance: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)  # of the packages in use
-    created: str = ""
     harmonizer: SiteHarmonizer | None = None  # comes before anything else
     # Level, title and reason of the audit of its table; empty if it was not audited.
     audit: Mapping[str, str] = field(default_factory=dict)
+    # Keyed hashes of the training samples, if participants are to be recognised; else empty.
+    remembered: Mapping[str, Any] = field(default_factory=dict)
+    digest: str = ""  # of the training table; beside the file, not in it
 
     @property
     def classes(self) -> list[Any]:
@@ -136,11 +143,15 @@ class Model:
         )
 
 
-_ABOUT_FIELDS = [each.name for each in fields(Model) if each.name not in _PARTS]
+_ABOUT_FIELDS = [each.name for each in fields(Model) if each.name not in (*_PARTS, "digest")]
 
 
 def fit_model(
-    table: FeatureTable, estimator: Any = None, *, harmonize: bool | str = False
+    table: FeatureTable,
+    estimator: Any = None,
+    *,
+    harmonize: bool | str = False,
+    remember_participants: bool = False,
 ) -> Model:
     """Fit a classifier to all subjects of a table.
 
@@ -156,6 +167,9 @@ def fit_model(
         that the model keeps: True learns them from all samples, the name of a class, such as
         ``"HC"``, from the samples of that class only. :func:`predict_subjects` says how it treated
         subjects of other sites.
+    remember_participants : bool, default=False
+        Keep hashes of samples in the model, rounded and keyed, so that it recognises participants
+        it was trained on. Whoever has a participant's values can then test the same.
 
     Returns
     -------
@@ -198,8 +212,9 @@ def fit_model(
         },
         reference=learn_reference(imputer, X, table.subjects),
         versions={name: version(name) for name in _PACKAGES} | own_versions,
-        created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         harmonizer=harmonizer,
+        remembered=remember_samples(table.X, table.subjects) if remember_participants else {},
+        digest=digest_samples(table.X),
     )
 
 
@@ -237,7 +252,9 @@ def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = Fal
     """Write a model to a file, without pickle.
 
     The file is written by :mod:`skops.io`, a ZIP archive of arrays and a description of how they
-    belong together; ``idfsmec.json`` in it has the rest in readable form.
+    belong together; ``idfsmec.json`` in it has the rest in readable form. A digest of the training
+    table is written beside it, as ``model.skops.training.json``, by which that table is recognised
+    while the file is there; it is not part of the model.
 
     Parameters
     ----------
@@ -262,7 +279,7 @@ def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = Fal
     path = check_model_path(path, overwrite=overwrite)
     parts = {name: getattr(model, name) for name in _PARTS}
     parts = {name: part for name, part in parts.items() if part is not None}
-    content = skops_io.dumps(parts, compression=zipfile.ZIP_DEFLATED)
+    content = _same_bytes(skops_io.dumps(parts, compression=zipfile.ZIP_STORED))
     if foreign := _foreign_types(content):
         raise InputError(
             f"{path}: a model file cannot hold {', '.join(foreign)}: it would not be trusted when "
@@ -270,12 +287,75 @@ def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = Fal
         )
     description = {"format": _FORMAT_VERSION, "idfsmec": __version__, "classes": model.classes}
     description |= {name: getattr(model, name) for name in _ABOUT_FIELDS}
-    description["checksum"] = _checksum(content, description)
+    description["performance"] = _null_for_nan(model.performance)
+    checksum = description["checksum"] = _checksum(content, description)
     with replacing(path) as (beside,):
         beside.write_bytes(content)
-        with zipfile.ZipFile(beside, "a", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(_ABOUT, json.dumps(description, indent=1, allow_nan=False))
+        with zipfile.ZipFile(beside, "a") as archive:
+            about = json.dumps(description, indent=1, allow_nan=False)
+            archive.writestr(_member(_ABOUT), about)
+    if model.digest:
+        write_digest(path, checksum, model.digest)
     return path
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    """Describe a member of the archive without the time at which it was written."""
+    member = zipfile.ZipInfo(name)  # of 1980
+    member.compress_type = zipfile.ZIP_DEFLATED
+    member.external_attr = 0o600 << 16
+    return member
+
+
+def _same_bytes(content: bytes) -> bytes:
+    """Write what skops wrote so that equal models have equal bytes.
+
+    skops names objects and members of the archive by their addresses; here they are numbered in
+    the order in which its description names them.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    schema = json.loads(members.pop(_SCHEMA))
+    names: dict[str, str] = {}
+    numbers: dict[int, int] = {}
+
+    def renamed(part: Any) -> Any:
+        if isinstance(part, list):
+            return [renamed(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        part = {key: renamed(value) for key, value in part.items()}
+        if isinstance(part.get("__id__"), int):
+            part["__id__"] = numbers.setdefault(part["__id__"], len(numbers) + 1)
+        if (name := part.get("file")) in members:
+            part["file"] = names.setdefault(name, f"{len(names) + 1:04d}{Path(name).suffix}")
+        return part
+
+    schema = renamed(schema)
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, new in names.items():
+            archive.writestr(_member(new), members[name])
+        archive.writestr(_member(_SCHEMA), json.dumps(schema, indent=2))
+    return file.getvalue()
+
+
+def _null_for_nan(value: Any) -> Any:
+    """Write what is not defined, such as the AUC of one class, as JSON can hold it."""
+    if isinstance(value, Mapping):
+        return {key: _null_for_nan(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_null_for_nan(part) for part in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _nan_for_null(value: Any) -> Any:
+    """Turn back what :func:`_null_for_nan` wrote; infinity comes back as NaN."""
+    if isinstance(value, dict):
+        return {key: _nan_for_null(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_nan_for_null(part) for part in value]
+    return np.nan if value is None else value
 
 
 def check_model_path(path: str | PathLike[str], *, overwrite: bool = False) -> Path:
@@ -321,7 +401,7 @@ def load_model(path: str | PathLike[str]) -> Model:
         raise InputError(f"{path}: there is no such model file.")
     content = path.read_bytes()
     try:
-        description = _read_about(path, content)
+        description, digest = _read_about(path, content)
         if foreign := _foreign_types(content):
             raise InputError(
                 f"{path}: refused, because it holds {', '.join(foreign)}, which no model of "
@@ -331,7 +411,9 @@ def load_model(path: str | PathLike[str]) -> Model:
         _refuse_nan(parts)
         _check_description(description)
         described = {name: description[name] for name in _ABOUT_FIELDS}
-        model = Model(**parts, **described | {"columns": tuple(description["columns"])})
+        described["performance"] = _nan_for_null(described["performance"])
+        described |= {"columns": tuple(description["columns"]), "digest": digest}
+        model = Model(**parts, **described)
         if model.classes != description["classes"]:
             raise ValueError("its classes are not those of its description")
         _try(model)
@@ -344,8 +426,8 @@ def load_model(path: str | PathLike[str]) -> Model:
     return model
 
 
-def _read_about(path: Path, content: bytes) -> dict[str, Any]:
-    """Read the description without making anything, and refuse what cannot be used."""
+def _read_about(path: Path, content: bytes) -> tuple[dict[str, Any], str]:
+    """Read the description, and the digest of the table, and refuse what cannot be used."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if sum(member.file_size for member in archive.infolist()) > _MOST_BYTES:
@@ -365,12 +447,13 @@ def _read_about(path: Path, content: bytes) -> dict[str, Any]:
             f"{path}: the model was made by idfsmec {made_with}, this is {__version__} (model "
             f"format {number} and {_FORMAT_VERSION}). Train it again, or use that version."
         )
-    if description.pop("checksum") != _checksum(content, description):
+    checksum = description.pop("checksum")
+    if checksum != _checksum(content, description):
         raise InputError(
             f"{path}: the model file was changed or damaged (its checksum does not match). Copy "
             "it again from its source."
         )
-    return dict(description)
+    return dict(description), read_digest(path, checksum)
 
 
 def _foreign_types(content: bytes) -> list[str]:
@@ -382,10 +465,10 @@ def _foreign_types(content: bytes) -> list[str]:
 def _check_description(description: Mapping[str, Any]) -> None:
     """Refuse a description that lacks what cards and pages show, or has nothing in its place."""
     for name in _ABOUT_FIELDS:
-        kind = {"columns": list, "created": str}.get(name, dict)
+        kind = {"columns": list}.get(name, dict)
         if not isinstance(description[name], kind):
             raise TypeError(f"{name} is {description[name]!r}")
-        if name != "settings":
+        if name not in ("settings", "performance"):
             _refuse_null(name, description[name])
     for name in ("columns", "classes"):
         if len(set(description[name])) < len(description[name]):

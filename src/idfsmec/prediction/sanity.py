@@ -6,18 +6,23 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import RidgeClassifier
+from numpy.typing import ArrayLike, NDArray
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import MultiTaskElasticNet, RidgeClassifier
 from sklearn.utils import check_random_state
 
-from idfsmec._validation import Constraints, integer
+from idfsmec._validation import Constraints, fraction, integer
 from idfsmec.metrics import Codes, Floats
-from idfsmec.selection.base import CompleteSelector
+from idfsmec.selection.base import ScoreSelector
+from idfsmec.selection.baselines.embedded import regression_data
 from idfsmec.solver.scaling import Scaling
 
 
-class ColumnOrder(CompleteSelector):
+class ColumnOrder(ScoreSelector):
     """Keep the columns in their order, for methods that use all features."""
 
     def _rank(self, X: Floats, y: Codes) -> None:
@@ -25,7 +30,7 @@ class ColumnOrder(CompleteSelector):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PresetOrder(CompleteSelector):
+class PresetOrder(ScoreSelector):
     """Keep an order that was made elsewhere, such as on all samples before splitting."""
 
     _parameter_constraints: ClassVar[Constraints] = {"ranks": ["array-like"]}
@@ -37,7 +42,7 @@ class PresetOrder(CompleteSelector):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class RandomOrder(CompleteSelector):
+class RandomOrder(ScoreSelector):
     """Order features at random, as a baseline without selection."""
 
     _parameter_constraints: ClassVar[Constraints] = {"random_state": ["random_state"]}
@@ -48,11 +53,20 @@ class RandomOrder(CompleteSelector):
         self._set_ranking(check_random_state(self.random_state).random_sample(X.shape[1]))
 
 
-class AnovaF(CompleteSelector):
-    """Order features by the F statistic of a one-way analysis of variance; constant ones last."""
+class AnovaF(ScoreSelector):
+    """Order features by F, of an analysis of variance or of the regression of a score on each.
 
-    def _rank(self, X: Floats, y: Codes) -> None:
-        scaling, sizes = Scaling.learn(X), np.bincount(y)[:, None]
+    Constant features come last.
+    """
+
+    def _rank(self, X: Floats, y: NDArray[Any]) -> None:
+        scaling = Scaling.learn(X)
+        if self.numeric:
+            squares = (scaling.apply(X).T @ (y - y.mean()) / (y.size * y.std())) ** 2
+            rest = np.maximum(1 - squares, np.finfo(np.float64).eps)
+            self._set_ranking(np.where(scaling.constant, -1.0, squares / rest * (y.size - 2)))
+            return
+        sizes = np.bincount(y)[:, None]
         # As scikit-learn's f_classif, which loses all digits of what varies little far from 0.
         # Squares of standardised values sum up to n; those of the classes' means are between them.
         sums = (np.eye(sizes.size)[:, y] @ X - sizes * scaling.mean) / scaling.unit
@@ -63,7 +77,33 @@ class AnovaF(CompleteSelector):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ForestImportance(CompleteSelector):
+class ElasticNetOrder(ScoreSelector):
+    """Order features by their coefficients in an elastic net, one row for all classes or a score.
+
+    Features without a coefficient follow by their correlation with the residuals. ``alpha`` is
+    a share of the least penalty at which all features vanish.
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "alpha": [fraction()],
+        "l1_ratio": [fraction()],
+    }
+
+    alpha: float = 0.1
+    l1_ratio: float = 0.9
+
+    def _rank(self, X: Floats, y: NDArray[Any]) -> None:
+        Z, Y, constant = regression_data(X, y)
+        largest = np.linalg.norm(Z.T @ Y, axis=1).max() / y.size
+        penalty = self.alpha * max(largest, np.finfo(np.float64).tiny) / self.l1_ratio
+        model = MultiTaskElasticNet(penalty, l1_ratio=self.l1_ratio, fit_intercept=False, tol=1e-3)
+        coef = model.fit(Z, Y).coef_.T
+        scores, pull = (np.linalg.norm(part, axis=1) for part in (coef, Z.T @ (Y - Z @ coef)))
+        self._set_ranking(scores, np.lexsort([-pull, -scores, constant]))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ForestImportance(ScoreSelector):
     """Order features by the impurity importance of a random forest."""
 
     _parameter_constraints: ClassVar[Constraints] = {
@@ -76,13 +116,17 @@ class ForestImportance(CompleteSelector):
     max_samples: int = 256  # of each tree; those of a subject are alike
     random_state: Any = None
 
-    def _rank(self, X: Floats, y: Codes) -> None:
-        forest = RandomForestClassifier(
-            self.n_estimators,
-            max_samples=min(self.max_samples, y.size),
-            class_weight="balanced",
-            random_state=self.random_state,
-        )
+    def _rank(self, X: Floats, y: NDArray[Any]) -> None:
+        options = {
+            "max_samples": min(self.max_samples, y.size),
+            "random_state": self.random_state,
+        }
+        forest: Any
+        if self.numeric:  # a third of the features at each split, as Breiman
+            forest = RandomForestRegressor(self.n_estimators, max_features=1 / 3, **options)
+        else:
+            options["class_weight"] = "balanced"
+            forest = RandomForestClassifier(self.n_estimators, **options)
         far = 1e30  # trees take single precision
         self._set_ranking(forest.fit(np.clip(X, -far, far), y).feature_importances_)
 

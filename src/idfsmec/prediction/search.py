@@ -23,6 +23,7 @@ from idfsmec._validation import (
     validate_params,
     warn_without_groups,
 )
+from idfsmec.errors import InputError
 from idfsmec.metrics import CRITERIA
 from idfsmec.prediction.pipeline import TunedPipeline
 from idfsmec.progress import Listener
@@ -143,6 +144,8 @@ missingness_, effects_
         -------
         self : IDFSMECCV
         """
+        if self.numeric:  # until the estimator of a method takes scores
+            raise InputError("tuning needs classes", argument="numeric")
         self.classes_ = encode_labels(check_samples(self, X, y, ensure_min_samples=2)[1])[1]
         selector = IDFSMEC(self.channels, **self._options())
         pipeline = TunedPipeline(

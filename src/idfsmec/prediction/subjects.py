@@ -25,6 +25,7 @@ from idfsmec.features.settings import FeatureSettings
 from idfsmec.prediction.calibration import Calibration
 from idfsmec.prediction.harmonizer import describe_new_sites, harmonize_sites
 from idfsmec.prediction.imputer import ChannelImputer
+from idfsmec.prediction.training_data import digest_samples, find_remembered
 from idfsmec.progress import Listener
 from idfsmec.recordings import Recording
 from idfsmec.recordings.recording import file_recording
@@ -41,6 +42,8 @@ _LEAST_SHARE = 0.3
 _MOST_NAMED = 5
 #: Subjects beyond the distance 1, within which so many are expected, are called unusual.
 USUAL_SHARE = 0.99
+#: Warning about a subject that the model was trained on.
+TRAINED_ON = "in the training data, so the probability says nothing about other participants"
 # Subjects beyond this distance get no probability.
 _FAR_OUTSIDE = 3.0
 _N_FOLDS, _TAIL = 5, 0.7
@@ -116,10 +119,12 @@ def predict_subjects(
 ) -> Predictions:
     """Predict the class of each subject of a table.
 
-    Columns are matched by name; channels may go by any spelling of their standard names. Channels
-    of the model that the table lacks are missing, and unknown ones are ignored. A model that
-    harmonizes brings sites it has not seen (a table without sites is one) to the others' location
-    and scale by their own samples, if at least ten come at once.
+    Subjects that the model was trained on get a warning, where it can know them
+    (:func:`find_training_subjects`). Columns are matched by name; channels may go by any
+    spelling of their standard names. Channels of the model that the table lacks are missing,
+    and unknown ones are ignored. A model that harmonizes brings sites it has not seen (a table
+    without sites is one) to the others' location and scale by their own samples, if at least
+    ten come at once.
 
     Parameters
     ----------
@@ -159,6 +164,7 @@ def predict_subjects(
     ('MDD', 0.5)
     """
     X, notes = _match_columns(model, table)
+    trained_on = _find_training_subjects(model, table, X)
     if model.harmonizer is not None:
         notes += describe_new_sites(model.harmonizer, table.sites, len(X))
         with warnings.catch_warnings():
@@ -175,7 +181,8 @@ def predict_subjects(
         of_subject = codes == code
         prediction = _predict_subject(model, str(name), X[of_subject], calibration, allow_unusual)
         doubts = (*prediction.warnings, *_other_conditions(model, conditions[of_subject]))
-        subjects.append(replace(prediction, warnings=doubts))
+        known = (TRAINED_ON,) if str(name) in trained_on else ()
+        subjects.append(replace(prediction, warnings=(*known, *doubts)))
     if model.data.get("conditions") and conditions.isna().any():
         notes.append(
             f"the model was trained on {listing(model.data['conditions'])}; the condition of "
@@ -184,6 +191,36 @@ def predict_subjects(
     if not any(subject.n_epochs for subject in subjects):
         raise InputError("No sample has a channel that the model knows with all its features.")
     return Predictions(tuple(subjects), (*notes, *_other_settings(model, table)))
+
+
+def find_training_subjects(model: Model, table: FeatureTable) -> list[str]:
+    """Return the subjects of a table that the model is known to be trained on.
+
+    All subjects of the training table as a whole are known by its digest, which
+    :func:`~idfsmec.prediction.save_model` writes beside the model; single ones by a model that
+    remembers them. Labels, names and the order of samples do not matter.
+
+    Parameters
+    ----------
+    model : Model
+    table : FeatureTable
+
+    Returns
+    -------
+    list of str
+        None are named where the model cannot know: without its digest, subjects of another table
+        made of the same recordings.
+    """
+    return sorted(_find_training_subjects(model, table, _match_columns(model, table)[0]))
+
+
+def _find_training_subjects(model: Model, table: FeatureTable, X: pd.DataFrame) -> set[str]:
+    names, rows = table.subjects.astype(str).to_numpy(), np.ones(len(X), dtype=bool)
+    if table.rows is not None and table.conditions and model.data.get("conditions"):
+        rows = table.rows["condition"].isin(model.data["conditions"]).to_numpy()
+    if model.digest and digest_samples(X[rows]) == model.digest:
+        return set(names[rows])
+    return find_remembered(X, names, model.remembered)
 
 
 def extract_subjects(

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import Tags, _safe_indexing
+from sklearn.utils import Tags, _safe_indexing, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _num_samples,
@@ -36,6 +36,7 @@ from idfsmec._validation import (
     number,
     validate_params,
 )
+from idfsmec.solver.scaling import is_constant
 from idfsmec.table.feature_table import refuse_table
 
 #: How many features a selector keeps by default; all, if there are fewer.
@@ -49,6 +50,7 @@ class RankingSelector(SelectorMixin, CheckedEstimator):
     _parameter_constraints: ClassVar[Constraints] = {
         "n_features_to_select": [integer(1), fraction()],
         "channels": ["array-like", None],
+        "numeric": ["boolean"],
         "standardize": ["boolean"],
         "tol": [number(0)],
         "max_iter": [integer(1)],
@@ -110,7 +112,7 @@ class CompleteSelector(RankingSelector):
         X : array-like of shape (n_samples, n_features)
             Complete data; NaN is refused.
         y : array-like of shape (n_samples,)
-            Class labels.
+            Class labels; a score for a selector with ``numeric=True``.
 
         Returns
         -------
@@ -133,11 +135,20 @@ class CompleteSelector(RankingSelector):
                 "sklearn.impute.SimpleImputer() in front of it in a pipeline, or use IDFSMEC, "
                 "which takes missing channels as they are."
             )
+        if getattr(self, "numeric", False):
+            return checked, check_score(labels)
         return checked, encode_labels(labels)[0]
 
     @abstractmethod
     def _rank(self, X: NDArray[np.float64], y: NDArray[Any]) -> None:
         """Compute scores and hand them to :meth:`_set_ranking` or :meth:`_set_order`."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ScoreSelector(CompleteSelector):
+    """A selector that ranks by classes or, with ``numeric=True``, by a score."""
+
+    numeric: bool = False
 
 
 def check_samples(
@@ -179,6 +190,16 @@ def encode_labels(y: ArrayLike) -> tuple[NDArray[np.intp], NDArray[Any]]:
             f"{classes.tolist()[0]!r}."
         )
     return codes.astype(np.intp), classes
+
+
+def check_score(y: ArrayLike) -> NDArray[np.float64]:
+    """Return a score as finite numbers that are not all equal."""
+    score = column_or_1d(y, dtype=np.float64)
+    if not np.isfinite(score).all():
+        raise ValueError("y contains NaN or infinity; drop samples without a score first.")
+    if is_constant(score.mean(), score.std()):
+        raise ValueError("All values of y are equal; there is nothing to predict.")
+    return np.asarray(score)
 
 
 def rank_grid(

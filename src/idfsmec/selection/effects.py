@@ -1,8 +1,8 @@
 """Direction and size: in which class a feature is higher, by how much, and how sure that is.
 
 Subjects are the units: a subject's value is the mean over their samples that have the feature.
-Hedges' g has the exact interval for normal values of equal variance. Other intervals are
-percentiles over resampled subjects, drawn within classes.
+Hedges' g has the exact interval for normal values of equal variance, correlations have Fisher's.
+Other intervals are percentiles over resampled subjects, drawn within classes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from idfsmec._validation import RandomState, as_generator, group_names
 from idfsmec.metrics import draw_within_classes
+from idfsmec.solver.scaling import is_constant
 from idfsmec.table.columns import SEPARATOR, channel_codes, channel_columns
 from idfsmec.table.feature_table import refuse_table
 
@@ -62,7 +63,7 @@ def feature_effects(
     numeric : bool, default=False
         Whether y is a score.
     n_resamples : int, default=1000
-        Bootstrap samples of the subjects.
+        Bootstrap samples of the subjects; a score needs none.
     random_state : int, Generator, RandomState or None, default=0
 
     Returns
@@ -75,8 +76,8 @@ def feature_effects(
           the first, its interval from the noncentral t distribution [1]_, and ``auc``, oriented
           to at least 0.5, each with ``_low`` and ``_high``, their 95 % intervals;
         - more classes: ``direction`` (where the mean is largest), ``eta_squared``;
-        - a score: ``direction`` ("rises with the score"), ``spearman`` (its interval resamples
-          the ranks as they are);
+        - a score: ``direction`` ("rises with the score"), ``spearman`` and ``pearson``, with
+          Fisher's intervals; the standard error of Spearman's is that of Bonett and Wright [2]_;
         - ``p`` of Student's t test, of the F test, or of Spearman's correlation, and ``q``, the
           false discovery rate among the features from this one on (Benjamini and Hochberg).
 
@@ -87,6 +88,8 @@ def feature_effects(
     .. [1] Hedges, Olkin, "Statistical methods for meta-analysis", 1985, chapter 5; Cumming,
        Finch, "A primer on the understanding, use, and calculation of confidence intervals",
        Educational and Psychological Measurement 61, 2001.
+    .. [2] Bonett, Wright, "Sample size requirements for estimating Pearson, Kendall and Spearman
+       correlations", Psychometrika 65, 23-28, 2000.
 
     Examples
     --------
@@ -114,14 +117,14 @@ def feature_effects(
     means = pd.DataFrame(values).groupby(unit).mean().to_numpy()
     # Effects have no unit. Powers of two change no digit, and squares stay finite.
     means = np.ldexp(means, -np.frexp(np.fmax.reduce(np.abs(means), axis=0, initial=0.0))[1])
-    drawn = draw_within_classes(0 * scores if numeric else scores, n_resamples, rng)
+    drawn = draw_within_classes(scores, 0 if numeric else n_resamples, rng)
     draws = [drawn[:, members] for members in rows]
     n_pairs = len(draws[0][0]) * len(draws[-1][0]) if classes.size == 2 else 1
     width = min(_BLOCK, max(1, _PAIRS // n_pairs)) if n_pairs <= _MOST_PAIRS else _BLOCK
     blocks = []
     for block in gen_batches(values.shape[1], width):
         if numeric:
-            sizes = _with_score(means[:, block], scores, draws[0])
+            sizes = _with_score(means[:, block], scores)
         else:
             sizes = _between([means[members, block] for members in rows], classes, draws)
         blocks.append(pd.DataFrame(sizes))
@@ -176,26 +179,41 @@ def _between(
     size = _eta_squared(once)
     drawn = [_sums(*pair) for pair in zip(centred, draws, strict=True)]
     low, high = _percentiles(_eta_squared(drawn))
-    p = _p_of_eta(size, np.sum([n for n, _, _ in once], axis=0), len(parts))
+    # A class without missing values has one count for all features.
+    count = np.asarray(sum(n for n, _, _ in once))
+    p = _p_of_eta(size, count, len(parts))
     sizes = {"eta_squared": size, "eta_squared_low": low, "eta_squared_high": high, "p": p}
     return {"direction": _direction(size, means, classes)} | sizes
 
 
-def _with_score(means: Array, scores: Array, draws: Array) -> dict[str, NDArray[Any]]:
-    """Direction and rank correlation from the subjects' means and scores."""
-    ranks = rankdata(means, axis=0, nan_policy="omit")
-    # The score is ranked among those who have the feature.
+def _with_score(means: Array, scores: Array) -> dict[str, NDArray[Any]]:
+    """Direction and correlations from the subjects' means and scores."""
+    # The score counts, and is ranked, among those who have the feature.
     observed = ~np.isnan(means)
-    of_score = rankdata(np.where(observed, scores[:, None], np.nan), axis=0, nan_policy="omit")
-    rho = _correlation(ranks, of_score, np.ones((1, len(scores))))[0]
-    low, high = _percentiles(_correlation(ranks, of_score, draws))
+    of_score = np.where(observed, scores[:, None], np.nan)
+    ranks = (rankdata(values, axis=0, nan_policy="omit") for values in (means, of_score))
+    rho, r = _correlation(*ranks), _correlation(means, of_score)
     words = np.where(rho > 0, "rises with the score", "falls with the score")
-    direction = np.where(np.isnan(rho), "", words)
-    sizes = {"spearman": rho, "spearman_low": low, "spearman_high": high}
-    freedom = observed.sum(axis=0) - 2.0
+    sizes = {"direction": np.where(np.isnan(rho), "", words)}
+    n = observed.sum(axis=0)
+    for name, size, extra in (("spearman", rho, rho**2 / 2), ("pearson", r, 0.0)):
+        low, high = fisher_interval(size, n, extra)
+        sizes |= {name: size, f"{name}_low": low, f"{name}_high": high}
+    freedom = n - 2.0
     with np.errstate(divide="ignore", invalid="ignore"):
         t = rho * np.sqrt(freedom / (1 - rho**2))
-    return {"direction": direction} | sizes | {"p": _p_of_t(t, freedom)}
+    return sizes | {"p": _p_of_t(t, freedom)}
+
+
+def fisher_interval(r: Any, n: Any, extra: Any = 0.0) -> tuple[Array, Array]:
+    """Return the 95 % CI of a correlation of n subjects by Fisher's transformation.
+
+    ``extra`` adds to the variance ``1 / (n - 3)``, as a share of it: 0 for Pearson's, half its
+    square for Spearman's.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z, error = np.arctanh(r), np.sqrt((1 + extra) / np.maximum(np.asarray(n) - 3.0, 0.0))
+        return np.tanh(z - _Z * error), np.tanh(z + _Z * error)
 
 
 def _sums(values: Array, weights: Array) -> Sums:
@@ -252,29 +270,37 @@ def _q_values(p: Array) -> Array:
 
 
 def adjusted_effects(
-    X: ArrayLike, y: ArrayLike, groups: ArrayLike, covariates: pd.DataFrame
+    X: ArrayLike,
+    y: ArrayLike,
+    groups: ArrayLike,
+    covariates: pd.DataFrame,
+    *,
+    numeric: bool = False,
 ) -> pd.DataFrame:
-    """Compute how two classes differ at equal covariates, by subject.
+    """Compute how two classes differ, or how a score is related, at equal covariates, by subject.
 
-    A subject's mean of a feature is regressed on class and covariates by least squares. Subjects
-    of whom a covariate is not known are left out.
+    A subject's mean of a feature is regressed on class or score and covariates by least squares.
+    Subjects of whom a covariate is not known are left out.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
         NaN where a channel is missing.
     y, groups : array-like of shape (n_samples,)
-        Class labels and subject of every sample.
+        Class labels, or a score, and subject of every sample.
     covariates : DataFrame of n_samples rows
         Of every sample, such as age and sex; what is not a number is a category. Those of a
         subject's first sample count.
+    numeric : bool, default=False
+        Whether y is a score.
 
     Returns
     -------
     DataFrame
         For every feature ``g_adjusted``, the adjusted difference of the second class from the
         first in the unit of ``hedges_g`` (the standard deviation within classes, not adjusted),
-        and ``p_adjusted`` of its t test. NaN where they cannot be estimated.
+        or with a score ``r_adjusted``, Pearson's partial correlation; and ``p_adjusted`` of its t
+        test. NaN where they cannot be estimated.
 
     Examples
     --------
@@ -285,8 +311,13 @@ def adjusted_effects(
        g_adjusted  p_adjusted
     0       0.636         0.0
     """
-    target = pd.factorize(np.asarray(y), sort=True)[0]
-    unit = pd.factorize(pd.MultiIndex.from_arrays([np.asarray(groups), target]))[0]
+    target, subjects = np.asarray(y), np.asarray(groups)
+    unit = pd.factorize(subjects)[0]
+    if numeric:
+        target = pd.Series(target).groupby(unit).transform("mean").to_numpy(dtype=np.float64)
+    else:
+        target = pd.factorize(target, sort=True)[0]
+        unit = pd.factorize(pd.MultiIndex.from_arrays([subjects, target]))[0]
     first = np.unique(unit, return_index=True)[1]
     columns = [np.ones(first.size), *_covariates(covariates.iloc[first]), target[first]]
     design = np.column_stack(columns)
@@ -305,14 +336,18 @@ def adjusted_effects(
             inverse = np.linalg.pinv(A)
             coefs = inverse @ values
             error = np.sqrt(np.sum((values - A @ coefs) ** 2, axis=0) / freedom)
-            parts = [values[A[:, -1] == k] for k in (0, 1)]
-            within = sum(np.sum((part - part.mean(axis=0)) ** 2, axis=0) for part in parts)
-            of_all = len(A) - 2.0
             with np.errstate(divide="ignore", invalid="ignore"):
-                size = coefs[-1] / np.sqrt(within / of_all) * _correction(of_all)
                 t = coefs[-1] / (error * np.linalg.norm(inverse[-1]))
+                if numeric:
+                    size = t / np.sqrt(t**2 + freedom)
+                else:
+                    parts = [values[A[:, -1] == k] for k in (0, 1)]
+                    within = sum(np.sum((part - part.mean(axis=0)) ** 2, axis=0) for part in parts)
+                    of_all = len(A) - 2.0
+                    size = coefs[-1] / np.sqrt(within / of_all) * _correction(of_all)
             found[:, here] = size, _p_of_t(t, freedom)
-    return pd.DataFrame({"g_adjusted": found[0], "p_adjusted": found[1]})
+    name = "r_adjusted" if numeric else "g_adjusted"
+    return pd.DataFrame({name: found[0], "p_adjusted": found[1]})
 
 
 def _covariates(known: pd.DataFrame) -> list[Array]:
@@ -340,17 +375,21 @@ def _eta_squared(sums: Sequence[Sums]) -> Array:
     return np.where(np.isfinite(eta) & (whole > 0), np.clip(eta, 0.0, 1.0), np.nan)
 
 
-def _correlation(first: Array, second: Array, weights: Array) -> Array:
-    """Correlation over the resampled subjects who have the feature."""
-    observed = ~np.isnan(first)
-    a, b = (np.where(observed, part - np.nanmean(part), 0.0) for part in (first, second))
+def _correlation(first: Array, second: Array) -> Array:
+    """Pearson's correlation of each column over the subjects who have both values."""
+    a, b = _centred(first), _centred(second)
     with np.errstate(divide="ignore", invalid="ignore"):
-        count = weights @ observed
-        mean_a, mean_b = weights @ a / count, weights @ b / count
-        both = weights @ (a * b) / count - mean_a * mean_b
-        size = (weights @ a**2 / count - mean_a**2) * (weights @ b**2 / count - mean_b**2)
-        correlation = both / np.sqrt(size)
-    return np.where(np.isfinite(correlation), np.clip(correlation, -1.0, 1.0), np.nan)
+        r = (a * b).sum(axis=0) / np.sqrt((a**2).sum(axis=0) * (b**2).sum(axis=0))
+    return np.asarray(np.clip(r, -1.0, 1.0))
+
+
+def _centred(values: Array) -> Array:
+    """Values less their column's mean; 0 where missing, and where that is all that they vary."""
+    observed = ~np.isnan(values)
+    zeroed, count = np.where(observed, values, 0.0), np.maximum(observed.sum(axis=0), 1)
+    mean = zeroed.sum(axis=0) / count
+    centred = np.where(observed, values - mean, 0.0)
+    return np.where(is_constant(mean, np.sqrt((centred**2).sum(axis=0) / count)), 0.0, centred)
 
 
 def _percentiles(spread: Array) -> tuple[Array, Array]:

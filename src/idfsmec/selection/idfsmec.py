@@ -42,11 +42,16 @@ from idfsmec._validation import (
     warn_without_groups,
 )
 from idfsmec.errors import InputError
-from idfsmec.missing.association import association_warning, missingness_by_class
+from idfsmec.missing.association import (
+    association_warning,
+    missingness_by_class,
+    missingness_by_score,
+)
 from idfsmec.selection.base import (
     DEFAULT_COUNT,
     RankingSelector,
     check_samples,
+    check_score,
     encode_labels,
     ranks,
     training_samples,
@@ -109,6 +114,8 @@ class ChannelSamples:
     groups: NDArray[Any] | None  # subject of each sample
     options: Options
     weights: Array | None = None  # of the samples
+    centre: float = 0.0  # of a numeric target, before it was standardised
+    spread: float = 1.0
 
     @property
     def n_classes(self) -> int:
@@ -322,6 +329,7 @@ class ChannelEstimator(CheckedEstimator):
     channels: ArrayLike | None
     lam: float
     gamma: float
+    numeric = False
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -347,6 +355,12 @@ class ChannelEstimator(CheckedEstimator):
                 sample_weight, checked, dtype=np.float64, ensure_non_negative=True
             )
         subjects = group_codes(X, groups)
+        if self.numeric:
+            score = check_score(labels)
+            centre, spread = float(score.mean()), float(score.std())
+            target = (score - centre) / spread
+            samples = self._with_channels(checked, target, np.empty(0), subjects, weights)
+            return replace(samples, centre=centre, spread=spread)
         codes, self.classes_ = encode_labels(labels)
         return self._with_channels(checked, codes, self.classes_, subjects, weights)
 
@@ -383,6 +397,7 @@ class ChannelSelector(ChannelEstimator, RankingSelector, Options):
     """The parameters that :class:`IDFSMEC` and its search share: the solver's options."""
 
     channels: ArrayLike | None = field(default=None, kw_only=False)
+    numeric: bool = False
     lam_scale: str = "samples"
 
 
@@ -415,6 +430,9 @@ class IDFSMEC(ChannelSelector):
         features per channel.
     gamma : float, default=2.0
         How evenly channels are weighted, > 1. Close to 1 the best channel gets most of the weight.
+    numeric : bool, default=False
+        Whether y is a score, such as a severity, or the numbers of ordered grades. The target of
+        every channel's regression is then the standardised score in place of the one-hot classes.
     channel_loss : {"held-out", "in-sample"}, default="held-out"
         The loss that determines channel weights. ``"held-out"``: the squared error of predicted
         class indicators, clipped to [0, 1], on subjects left out by two repeats of four folds: the
@@ -474,9 +492,9 @@ class IDFSMEC(ChannelSelector):
     n_iter_ : int
         Iterations of the slowest channel.
     missingness_ : DataFrame
-        How many subjects have each channel, by class, with an exact test of whether that is
-        associated with the label; see :func:`idfsmec.missing.missingness_association`. Where it
-        is, ``fit`` warns.
+        How many subjects have each channel, by class, with a test of whether that is associated
+        with the label or score; see :func:`idfsmec.missing.missingness_association`. Where it is,
+        ``fit`` warns.
     effects_ : DataFrame
         Direction and size of every feature by subject; see
         :func:`idfsmec.selection.feature_effects`. Computed when first asked for, from X as it is
@@ -486,6 +504,7 @@ class IDFSMEC(ChannelSelector):
         Only after fitting from sums: sites and subjects that count per channel, and the scheme of
         the held-out loss.
     classes_ : ndarray of shape (n_classes,)
+        Not for a score.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
         Only if X has string column names.
@@ -533,7 +552,8 @@ class IDFSMEC(ChannelSelector):
             with labels and subjects. It is read twice, a few rows at a time, so it may be larger
             than the memory; ``effects_`` then have neither bootstrap intervals nor AUC.
         y : array-like of shape (n_samples,)
-            Class labels; None with a path or data set, which has them.
+            Class labels, or a score with ``numeric=True``; None with a path or data set, which
+            has the labels.
         groups : array-like of shape (n_samples,), optional
             Subject of every sample; by default an index of X named ``subject``, which ``table.X``
             has. Each subject counts once, however many samples there are. With neither, each
@@ -553,6 +573,7 @@ class IDFSMEC(ChannelSelector):
                     "sample_weight: labels and subjects are columns of the table, and its "
                     "samples have no weights."
                 )
+            self._refuse_sums_of_scores()
             from idfsmec.federated.streaming import stream_sums
 
             channels = None if self.channels is None else np.asarray(self.channels).tolist()
@@ -561,13 +582,11 @@ class IDFSMEC(ChannelSelector):
         samples = self.check_input(X, y, groups, sample_weight)
         if samples.groups is None:
             warn_without_groups(type(self).__name__, stacklevel=4)
-        labels = samples.classes[samples.target]
+        labels = samples.target if self.numeric else samples.classes[samples.target]
         observed = observed_channels(samples.X, samples.columns)
-        self._keep(
-            samples.solve([self.lam]),
-            missingness_by_class(observed, labels, samples.groups, samples.channel_names),
-            stacklevel=4,
-        )
+        associated = missingness_by_score if self.numeric else missingness_by_class
+        missingness = associated(observed, labels, samples.groups, samples.channel_names)
+        self._keep(samples.solve([self.lam]), missingness, stacklevel=4)
         self._samples = samples.X, labels, samples.groups
         self.__dict__.pop("effects_", None)
         return self
@@ -625,6 +644,7 @@ class IDFSMEC(ChannelSelector):
         """
         from idfsmec.federated.summary import study_of
 
+        self._refuse_sums_of_scores()
         refused = {"lam_scale": "paper", "missing_correction": None, "missing_indicator": False}
         for name, value in refused.items():
             if getattr(self, name) == value:
@@ -658,6 +678,7 @@ class IDFSMEC(ChannelSelector):
         """
         from idfsmec.federated.streaming import SumsInPieces
 
+        self._refuse_sums_of_scores()
         first = not hasattr(self, "_pieces")
         subjects = group_names(X, groups)
         checked, labels = check_samples(self, X, y, reset=first)
@@ -673,6 +694,15 @@ class IDFSMEC(ChannelSelector):
         if len(study.labels) > 1:
             self._fit_study(study, named=names is not None, by_subject=subjects is not None)
         return self
+
+    def _refuse_sums_of_scores(self) -> None:
+        """Refuse a score where sums of classes are added up."""
+        if self.numeric:
+            raise InputError(
+                "a score cannot be ranked from files, pieces or summaries of sites: these hold "
+                "sums by class. Read the table, and give its X and scores to fit",
+                argument="numeric",
+            )
 
     def _fit_study(self, study: Study, *, named: bool = True, by_subject: bool = True) -> None:
         """Rank from sums."""
@@ -712,7 +742,7 @@ class IDFSMEC(ChannelSelector):
             )
         X, y, groups = self._samples
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])
-        return feature_effects(X, y, groups, names=list(map(str, names)))
+        return feature_effects(X, y, groups, names=list(map(str, names)), numeric=self.numeric)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in super().__getstate__().items() if key != "_samples"}
@@ -743,7 +773,7 @@ class IDFSMEC(ChannelSelector):
         samples = clone(self).check_input(X, y, groups)
         for train in training_samples(samples.target.size, held_out):
             # The regression has a column per class: without one of them it is another problem.
-            if np.unique(samples.target[train]).size < samples.n_classes:
+            if np.unique(samples.target[train]).size < max(samples.n_classes, 2):
                 return None
         pairs = [(each.get("lam", self.lam), each.get("gamma", self.gamma)) for each in settings]
         lams = list(dict.fromkeys(lam for lam, _ in pairs))
@@ -758,10 +788,15 @@ class IDFSMEC(ChannelSelector):
 
 
 def order_electrodes(
-    X: ArrayLike, y: ArrayLike, channels: ArrayLike, groups: ArrayLike | None = None
+    X: ArrayLike,
+    y: ArrayLike,
+    channels: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    numeric: bool = False,
 ) -> NDArray[Any]:
     """Return the channels of columns by their weight in :class:`IDFSMEC`, heaviest first."""
-    selector = IDFSMEC(channels).fit(X, y, groups=groups)
+    selector = IDFSMEC(channels, numeric=numeric).fit(X, y, groups=groups)
     return np.asarray(
         selector.channel_names_[np.argsort(-selector.channel_weights_, kind="stable")]
     )
@@ -799,7 +834,8 @@ def choose_electrodes(table: FeatureTable, n_electrodes: int) -> list[str]:
             f"{n_electrodes} electrodes cannot be chosen: the table has {len(table.channels)}",
             argument="electrodes",
         )
-    order = order_electrodes(table.X, table.y, table.column_channels, table.subjects)
+    known = table.column_channels, table.subjects
+    order = order_electrodes(table.X, table.targets, *known, numeric=table.target.is_numeric)
     return [str(name) for name in order[:n_electrodes]]
 
 
@@ -858,8 +894,8 @@ def idfs_path(
     lams, gammas : sequence of float
     **options
         ``channel_loss``, ``lam_scale``, ``standardize``, ``missing_correction``,
-        ``channel_weighting``, ``missing_indicator``, ``tol``, ``max_iter``, ``device`` of
-        :class:`IDFSMEC`.
+        ``channel_weighting``, ``missing_indicator``, ``tol``, ``max_iter``, ``device``,
+        ``numeric`` of :class:`IDFSMEC`.
 
     Returns
     -------
@@ -874,7 +910,7 @@ def idfs_path(
     (2, 3, 13)
     """
     values = {"lams": lams, "gammas": gammas, **options}
-    check_parameters("idfs_path", {**GRID, **OPTIONS}, values)
+    check_parameters("idfs_path", {**GRID, **OPTIONS, "numeric": ["boolean"]}, values)
     samples = IDFSMEC(channels, **options).check_input(X, y, groups, sample_weight)
     fits = samples.solve(lams)
     fits.warn(stacklevel=3)

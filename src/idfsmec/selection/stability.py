@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
@@ -27,6 +28,7 @@ from idfsmec._validation import (
     group_codes,
     integer,
     number,
+    split_by_score,
     validate_params,
     warn_without_groups,
 )
@@ -34,6 +36,7 @@ from idfsmec.progress import Listener, Steps
 from idfsmec.selection.base import (
     RankingSelector,
     check_samples,
+    check_score,
     encode_labels,
     rank_grid,
     ranks,
@@ -64,7 +67,8 @@ class StabilitySelector(RankingSelector):
     estimator : selector, optional
         Any selector with ``n_features_to_select`` and ``ranking_``, such as those of
         :mod:`idfsmec.selection`; by default :class:`IDFSMEC`. One that refuses NaN gets each half
-        imputed by the half's means.
+        imputed by the half's means. One for a score (``IDFSMEC(numeric=True)``) gets halves
+        with their share of low and high scores.
     n_features_to_select : int, float or None, default=None
         How many features are picked on every half (``q``): a number, a fraction, or the square
         root of 0.8 times the number of features (None), for which a threshold of 0.9 bounds the
@@ -99,8 +103,8 @@ class StabilitySelector(RankingSelector):
         Share of halves on which at least one feature of the channel was picked; NaN for dead
         channels.
     dead_channels_ : ndarray of bool, shape (n_channels,)
-        Channels that were not once observed for more than one class. Their features are never
-        picked and do not count among those there are.
+        Channels that were not once observed for more than one class (with a score, in fewer than
+        two samples). Their features are never picked and do not count among those there are.
     selections_ : ndarray of bool, shape (n_resamples, n_features)
     stability_ : Stability
         Nogueira's measure between the two halves of a pair, which share no subject: the mean over
@@ -180,12 +184,17 @@ class StabilitySelector(RankingSelector):
         if self.n_resamples % 2:
             raise ValueError(f"n_resamples must be even, for pairs, got {self.n_resamples!r}.")
         checked, labels = check_samples(self, X, y)
-        codes, self.classes_ = encode_labels(labels)
+        selector = clone(IDFSMEC() if self.estimator is None else self.estimator)
+        numeric = bool(getattr(selector, "numeric", False))
+        target: NDArray[Any]
+        if numeric:
+            target = check_score(labels)
+        else:
+            target, self.classes_ = encode_labels(labels)
         known = group_codes(X, groups)
         if known is None:
             warn_without_groups(type(self).__name__, stacklevel=4)
-        subjects = np.arange(codes.size) if known is None else known
-        selector = clone(IDFSMEC() if self.estimator is None else self.estimator)
+        subjects = np.arange(target.size) if known is None else known
         n_features = checked.shape[1]
         channels = self.channels
         if channels is None:
@@ -198,11 +207,16 @@ class StabilitySelector(RankingSelector):
         wanted = int(np.sqrt(0.8 * n_features)) if default else self._n_to_select(n_features)
         selector.set_params(n_features_to_select=max(1, wanted))
         rng = check_random_state(self.random_state)
-        halves = complementary_halves(subjects, codes, self.n_resamples // 2, rng)
-        rankings = self._rankings(selector, checked, codes, halves, known)
+        halves = complementary_halves(
+            subjects, target, self.n_resamples // 2, rng, numeric=numeric
+        )
+        rankings = self._rankings(selector, checked, target, halves, known)
         observed = observed_channels(checked, self._columns)
-        of_class = [observed[codes == k].any(axis=0) for k in range(self.classes_.size)]
-        self.dead_channels_ = np.sum(of_class, axis=0) < 2
+        if numeric:
+            self.dead_channels_ = observed.sum(axis=0) < 2
+        else:
+            of_class = [observed[target == k].any(axis=0) for k in range(self.classes_.size)]
+            self.dead_channels_ = np.sum(of_class, axis=0) < 2
         self._count(rankings, selector.n_features_to_select)
         return self
 
@@ -210,7 +224,7 @@ class StabilitySelector(RankingSelector):
         self,
         selector: BaseEstimator,
         X: NDArray[np.float64],
-        codes: Indices,
+        codes: NDArray[Any],
         halves: list[Indices],
         groups: NDArray[Any] | None,
     ) -> NDArray[np.intp]:
@@ -260,10 +274,26 @@ class StabilitySelector(RankingSelector):
 
 
 def complementary_halves(
-    subjects: NDArray[Any], codes: Indices, n_pairs: int, random_state: np.random.RandomState
+    subjects: NDArray[Any],
+    codes: NDArray[Any],
+    n_pairs: int,
+    random_state: np.random.RandomState,
+    *,
+    numeric: bool = False,
 ) -> list[Indices]:
-    """Samples of ``2 * n_pairs`` random halves of the subjects, each followed by its rest."""
+    """Samples of ``2 * n_pairs`` random halves of the subjects, each followed by its rest.
+
+    Halves have their share of each class, or of low and high scores.
+    """
     _, first, member = np.unique(subjects, return_index=True, return_inverse=True)
+    if numeric:
+        if first.size < 4:
+            raise ValueError(
+                f"Halves need at least 4 participants with a score, but there are {first.size}."
+            )
+        scores = pd.Series(codes).groupby(member).mean().to_numpy()
+        parts = [split_by_score(scores, 2, random_state)[member] for _ in range(n_pairs)]
+        return [np.flatnonzero(part == half) for part in parts for half in (0, 1)]
     label = codes[first]
     for code in np.unique(codes):
         if np.sum(label == code) < 2:
@@ -285,7 +315,7 @@ def complementary_halves(
 def _half_ranks(
     selector: BaseEstimator,
     X: NDArray[np.float64],
-    codes: Indices,
+    codes: NDArray[Any],
     groups: NDArray[Any] | None,
     impute: bool,
     left_out: list[Indices],
@@ -396,7 +426,7 @@ def false_selections(
     general = by_chance / (2 * threshold - 1)
     share = q / n_features
     lowest = min(0.5 + share**2, 0.5 + 0.5 / n_pairs + 0.75 * share**2)
-    if assumption == "none" or share > 1 / np.sqrt(3) or threshold <= lowest:
+    if assumption == "none" or share > 1 / np.sqrt(3) or threshold <= min(lowest, 0.75):
         return float(general)
     if threshold <= 0.75:
         room = 2 * threshold - 1 - 0.5 / n_pairs

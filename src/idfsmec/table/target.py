@@ -88,13 +88,13 @@ def score_column(
         )
     name = name if name in columns else alike[name.casefold()]
     column, others = columns[name], [key for key in columns if key not in (name, LABEL)]
-    if pd.api.types.is_bool_dtype(column) or not pd.api.types.is_numeric_dtype(column):
+    score = _as_score(column)
+    if score is None:
         raise InputError(
             f"the column {name!r} does not hold numbers, and a score is a number: name another "
             "column, or leave --target out to take the labels as classes",
             argument=_KEY,
         )
-    score = column.astype(np.float64)
     known = np.isfinite(score.to_numpy())
     if score[known].nunique() < 2:
         raise InputError(f"the column {name!r} holds fewer than 2 different numbers")
@@ -112,6 +112,18 @@ def score_column(
         labels = pd.DataFrame({DIAGNOSIS: y})
         kept = labels if kept is None else kept.assign(**{DIAGNOSIS: y})
     return score, kept, known, Target("score", name, n_without=len(left_out))
+
+
+def _as_score(column: pd.Series) -> pd.Series | None:
+    """Return numbers, NaN where a cell is blank or says n/a; None where others are no numbers."""
+    if pd.api.types.is_bool_dtype(column):
+        return None
+    if pd.api.types.is_numeric_dtype(column):
+        return column.astype(np.float64)
+    text = column.astype(object).where(column.notna(), "").astype(str).str.strip()
+    blank = text.str.casefold().isin(["", "n/a", "na", "nan"])
+    numbers = pd.to_numeric(text.mask(blank), errors="coerce").astype(np.float64)
+    return None if blank.all() or (numbers.isna() & ~blank).any() else numbers
 
 
 def ordered_labels(y: pd.Series, order: Sequence[str]) -> tuple[pd.Series, Target]:

@@ -80,7 +80,7 @@ def test_more_features_than_degrees_of_freedom_still_rank():
 
 
 def test_refuses_a_target_without_variation():
-    with pytest.raises(ValueError, match="only one class"):
+    with pytest.raises(ValueError, match="All values of y are equal"):
         RRCT().fit(np.eye(4), [0.5, 0.5, 0.5, 0.5])
 
 

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from idfsmec._validation import Constraints, integer, number
-from idfsmec.selection.base import CompleteSelector, count_features, ranks
+from idfsmec.selection.base import CompleteSelector, ScoreSelector, count_features, ranks
 from idfsmec.solver.scaling import Scaling
 from idfsmec.solver.solve import ChannelFits, Options, solve_channels
 from idfsmec.solver.sums import table_sums
@@ -41,11 +41,13 @@ _RIDGE, _MIN_ITER, _CALM_ITER = 1e-7, 5, 3
 _EXACT = 1e-9
 
 
-def _regression_data(
-    X: Array, y: Indices, *, center: bool = True, scale: bool = True
+def regression_data(
+    X: Array, y: NDArray[Any], *, center: bool = True, scale: bool = True
 ) -> tuple[Array, Array, Mask]:
-    """Centre features and one-hot classes, for regressions of the classes on the features."""
-    scaling, Y = Scaling.learn(X), np.eye(int(y.max()) + 1)[y]
+    """Centre features and one-hot classes or the scaled score, for regressions on the features."""
+    scaling = Scaling.learn(X)
+    is_score = y.dtype.kind == "f"
+    Y = (y / y.std())[:, None] if is_score else np.eye(int(y.max()) + 1)[y.astype(np.intp)]
     constant = scaling.constant
     if not (center or scale):
         return X, Y, constant
@@ -121,7 +123,7 @@ class RFS(CompleteSelector):
     max_iter: int = 500
 
     def _rank(self, X: Array, y: Indices) -> None:
-        X, Y, constant = _regression_data(X, y, center=self.center, scale=self.standardize)
+        X, Y, constant = regression_data(X, y, center=self.center, scale=self.standardize)
         coef, pull, history = _reweight(X, Y, self.gamma, self.tol, self.max_iter)
         scores = np.linalg.norm(coef, axis=1)
         scores[constant | (scores <= _VANISHED * scores.max())] = 0
@@ -463,7 +465,7 @@ class CDLSR(CompleteSelector):
 
 def _products(X: Array, y: Indices) -> tuple[Array, Array, float, Indices, Mask]:
     """Return Z'Z, Z'Y and the squared norm of Y for standardised features Z that vary."""
-    Z, Y, constant = _regression_data(X, y)
+    Z, Y, constant = regression_data(X, y)
     usable = np.flatnonzero(~constant)
     Z = Z[:, usable]
     return Z.T @ Z, Z.T @ Y, float(np.sum(Y**2)), usable, constant
@@ -518,11 +520,12 @@ def _sweep(A: Array, B: Array, support: Indices, rows: Array) -> Indices:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GroupLasso(CompleteSelector):
+class GroupLasso(ScoreSelector):
     """Group lasso over channels.
 
     Solves ``min ||X W - Y||^2 / (2 n) + penalty sum_v sqrt(d_v) ||W_v||`` for standardised X and
-    centred one-hot classes Y, where W_v are the rows of W of the d_v features of channel v.
+    centred one-hot classes Y, or the standardised score, where W_v are the rows of W of the d_v
+    features of channel v.
 
     Parameters
     ----------
@@ -530,6 +533,8 @@ class GroupLasso(CompleteSelector):
         Channel of every feature, as in :class:`IDFSMEC`.
     n_features_to_select : int or float, default=20
         How many features to keep: a number (all, if there are fewer) or a fraction.
+    numeric : bool, default=False
+        Whether y is a score.
     alpha : float, default=0.1
         The penalty, as a share of the least one at which all channels vanish.
     tol : float, default=1e-4
@@ -578,10 +583,10 @@ class GroupLasso(CompleteSelector):
     tol: float = 1e-4
     max_iter: int = 10_000
 
-    def _rank(self, X: Array, y: Indices) -> None:
+    def _rank(self, X: Array, y: NDArray[Any]) -> None:
         names = getattr(self, "feature_names_in_", None)
         self.channel_names_, columns = channel_columns(self.channels, X.shape[1], names)
-        Z, Y, constant = _regression_data(X, y)
+        Z, Y, constant = regression_data(X, y)
         A, B, y2 = Z.T @ Z / y.size, Z.T @ Y / y.size, float(np.sum(Y**2)) / y.size
         self._minimise(A, B, y2, columns)
         self.channel_norms_ = _norms(self.coef_, columns)

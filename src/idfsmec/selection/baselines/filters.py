@@ -1,6 +1,7 @@
 """Filters rank by statistics of the data: ReliefF; mRMR, CMIM, MRMSR and RRCT.
 
-ReliefF looks at near neighbours; the others are forward searches by what features tell of classes.
+ReliefF looks at near neighbours; the others are forward searches by what features tell of classes
+or of a score.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import column_or_1d
 
 from idfsmec._validation import Constraints, StrOptions, integer
-from idfsmec.selection.base import CompleteSelector, count_features
+from idfsmec.selection.base import ScoreSelector, check_score, count_features
 from idfsmec.solver.scaling import Scaling
 
 Array = NDArray[np.float64]
@@ -42,19 +42,25 @@ _EXPLAINED = 1e-10
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ReliefF(CompleteSelector):
-    """ReliefF with all samples as probes.
+class ReliefF(ScoreSelector):
+    """ReliefF with all samples as probes, or RReliefF for a score.
 
     Every feature is scaled to [0, 1]. For each sample, the score of a feature falls by its
     mean absolute difference to the nearest samples of the same class (hits), and rises by that
     to the nearest samples of each other class (misses), weighted by the other class's share.
 
+    RReliefF weights differences of a feature to the nearest samples by those of the target, scaled
+    to [0, 1] too: the mean with these weights, less the mean with the weights 1 - difference.
+
     Parameters
     ----------
     n_features_to_select : int or float, default=20
         How many features to keep: a number (all, if there are fewer) or a fraction.
+    numeric : bool, default=False
+        Whether y is a score.
     n_neighbors : int, default=10
-        Hits, and misses per class; a class with fewer samples gives those it has.
+        Hits, and misses per class; a class with fewer samples gives those it has. With a score,
+        all neighbours.
     n_jobs : int or None, default=None
         Threads, as in joblib; -1 uses all cores. The result is the same for any number.
 
@@ -90,23 +96,62 @@ class ReliefF(CompleteSelector):
     n_neighbors: int = 10
     n_jobs: int | None = None
 
-    def _rank(self, X: Array, y: Codes) -> None:
+    def _rank(self, X: Array, y: NDArray[Any]) -> None:
         constant = Scaling.learn(X).constant
         Z = (X - X.min(axis=0)) / np.where(constant, np.inf, np.ptp(X, axis=0))
         n_rows = max(1, _DISTANCES_PER_CHUNK // y.size)
+        target = (y - y.min()) / np.ptp(y) if self.numeric else y
         sums = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(_sum_differences)(Z, y, rows, self.n_neighbors)
+            delayed(_sum_by_score if self.numeric else _sum_differences)(
+                Z, target, rows, self.n_neighbors
+            )
             for rows in gen_batches(y.size, n_rows)
         )
         scores = np.sum(sums, axis=0) / y.size
+        if self.numeric:
+            (both, alone), (apart, every) = scores[:, :-1], scores[:, -1]
+            scores = both / max(apart, _TIE) - (alone - both) / max(every - apart, _TIE)
         scores[constant] = min(scores.min(), 0)
         self._set_ranking(scores, np.lexsort([-scores, constant]))
 
 
+def _distances(Z: Array, rows: slice) -> Array:
+    """Distances of some samples from all; no sample is its own neighbour."""
+    distance = cdist(Z[rows], Z, "cityblock")
+    distance[np.arange(len(distance)), np.arange(len(Z))[rows]] = np.inf
+    return np.asarray(distance)
+
+
+def _nearest(distance: Array, n_near: Codes) -> Array:
+    """Weights of the nearest samples; those that tie for the last places share them."""
+    last = np.sort(distance, axis=1)[np.arange(n_near.size), np.maximum(n_near, 1) - 1, None]
+    nearer = distance < last - _NEIGHBOUR_TIE
+    tied = ~nearer & (distance <= last + _NEIGHBOUR_TIE)
+    places = n_near - nearer.sum(axis=1)
+    return np.asarray(nearer + tied * (places / tied.sum(axis=1))[:, None])
+
+
+def _sum_by_score(Z: Array, y: Array, rows: slice, k: int) -> Array:
+    """Sum differences to the nearest samples, (2, n_features + 1); the last is of the target.
+
+    In the first row they are weighted by the differences of the target.
+    """
+    distance = _distances(Z, rows)
+    n_near = np.full(len(distance), min(k, y.size - 1))
+    weights = _nearest(distance, n_near) / n_near[:, None]
+    total = np.zeros((2, Z.shape[1] + 1))
+    for sample, of_sample, row in zip(Z[rows], y[rows], weights, strict=True):
+        (near,) = row.nonzero()
+        apart = np.abs(y[near] - of_sample)
+        by = np.stack([row[near] * apart, row[near]])
+        total[:, :-1] += by @ np.abs(Z[near] - sample)
+        total[:, -1] += by.sum(axis=1)
+    return total
+
+
 def _sum_differences(Z: Array, y: Codes, rows: slice, k: int) -> Array:
     """Sum the weighted differences of some samples to their nearest hits and misses."""
-    distance = cdist(Z[rows], Z, "cityblock")
-    distance[np.arange(len(distance)), np.arange(y.size)[rows]] = np.inf  # no sample is its own
+    distance = _distances(Z, rows)
     total = np.zeros(Z.shape[1])
     for other, size in enumerate(np.bincount(y)):
         hits = y[rows] == other
@@ -114,12 +159,7 @@ def _sum_differences(Z: Array, y: Codes, rows: slice, k: int) -> Array:
         # The share of the other class among all samples that are not of the own class.
         factor = np.where(hits, -1.0, size / np.maximum(y.size - np.bincount(y)[y[rows]], 1))
         n_near = np.minimum(k, size - hits)
-        near = distance[:, members]
-        last = np.sort(near, axis=1)[np.arange(n_near.size), np.maximum(n_near, 1) - 1, None]
-        nearer = near < last - _NEIGHBOUR_TIE
-        tied = ~nearer & (near <= last + _NEIGHBOUR_TIE)  # for the last places, which they share
-        places = n_near - nearer.sum(axis=1)
-        weights = nearer + tied * (places / tied.sum(axis=1))[:, None]
+        weights = _nearest(distance[:, members], n_near)
         weights *= (factor / np.maximum(n_near, 1))[:, None]
         for sample, row in zip(Z[rows], weights, strict=True):
             (neighbours,) = row.nonzero()
@@ -127,7 +167,7 @@ def _sum_differences(Z: Array, y: Codes, rows: slice, k: int) -> Array:
     return total
 
 
-class _ForwardFilter(CompleteSelector):
+class _ForwardFilter(ScoreSelector):
     """A filter that adds one feature at a time, by a criterion given those chosen before."""
 
     def _search(
@@ -227,9 +267,10 @@ class _InformationFilter(_ForwardFilter):
     n_bins: int | None = 5
     strategy: Literal["quantile", "uniform"] = "quantile"
 
-    def _rank(self, X: Array, y: Codes) -> None:
+    def _rank(self, X: Array, y: NDArray[Any]) -> None:
         codes = discretize(X, self.n_bins, self.strategy)
-        features = DiscreteFeatures(codes, y)
+        classes = discretize(y[:, None], self.n_bins)[:, 0] if self.numeric else y
+        features = DiscreteFeatures(codes, classes)
         terms: list[Array] = []
 
         def criterion_after(chosen: int) -> Array:
@@ -264,6 +305,8 @@ class MRMR(_InformationFilter):
         after the last step.
     method : {"MID", "MIQ"}, default="MID"
         Difference or quotient.
+    numeric : bool, default=False
+        Whether y is a score, which is cut into as many bins as features.
     n_bins : int or None, default=5
         Bins per feature; None if X is discrete already.
     strategy : {"quantile", "uniform"}, default="quantile"
@@ -317,7 +360,7 @@ class CMIM(_InformationFilter):
     ----------
     variant : {"A", "B"}, default="A"
         "A" is Fleuret's criterion. "B" leaves I(f; y) out of the minimum, as some packages do.
-    n_features_to_select, n_bins, strategy
+    n_features_to_select, numeric, n_bins, strategy
         As in :class:`MRMR`.
 
     Attributes
@@ -367,7 +410,7 @@ class MRMSR(_InformationFilter):
 
     Parameters
     ----------
-    n_features_to_select, n_bins, strategy
+    n_features_to_select, numeric, n_bins, strategy
         As in :class:`MRMR`.
 
     Attributes
@@ -411,6 +454,8 @@ class RRCT(_ForwardFilter):
     ----------
     n_features_to_select : int or float, default=20
         As in :class:`MRMR`.
+    numeric : bool, default=False
+        Whether y is a score; one that is not of whole numbers is taken as one in any case.
 
     Attributes
     ----------
@@ -460,9 +505,9 @@ class RRCT(_ForwardFilter):
         self._search(relevance, ~Scaling.learn(X).constant, criterion_after)
 
     def _check_input(self, X: ArrayLike, y: ArrayLike | None) -> tuple[Array, NDArray[Any]]:
-        if y is not None and type_of_target(y) == "continuous":
-            target = column_or_1d(y, dtype=np.float64)
-            # Any labels do for validating X; a target of one value has no ranks to explain.
+        if not self.numeric and y is not None and type_of_target(y) == "continuous":
+            target = check_score(y)
+            # Any labels do for validating X.
             X, _ = super()._check_input(X, np.unique(target, return_inverse=True)[1])
             return X, target
         X, codes = super()._check_input(X, y)
