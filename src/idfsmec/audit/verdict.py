@@ -159,7 +159,8 @@ class Audit:
     def as_dict(self) -> dict[str, Any]:
         """Return all results as JSON types."""
         rows = self.variables.astype(object).where(self.variables.notna(), None)
-        return {**vars(self), "variables": rows.to_dict("records")}
+        rows = rows.to_dict("records")
+        return {**vars(self), "suspects": self.suspects, "variables": rows}
 
     def summary(self) -> str:
         """Return the verdict and its evidence as sentences, one line each."""
