@@ -41,7 +41,8 @@ TESTS = {
     "evaluation/study_size": "evaluation/test_electrodes.py evaluation/test_participants.py",
     "features/families": "features/test_spectral.py features/test_time_domain.py "
     "features/test_registry.py features/test_connectivity.py features/test_optional.py",
-    "federated/release": "federated/test_release_rules.py federated/test_summaries.py",
+    "federated/release": "federated/test_release_rules.py federated/test_summaries.py "
+    "federated/test_ledger.py",
     "missing/association": "missing/test_association.py",
     "missing/detection": "missing/test_detection_rules.py missing/test_detection.py",
     "prediction/calibration": "prediction/test_calibration.py",

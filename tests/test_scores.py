@@ -8,9 +8,11 @@ from sklearn.metrics import roc_auc_score
 
 from idfsmec.metrics import (
     auc_interval,
+    auc_variance,
     describe_confounding,
     diagnostic_scores,
     draw_within_classes,
+    fold_interval,
     holm,
     net_benefit,
     site_confounding,
@@ -40,6 +42,36 @@ def test_the_interval_of_an_auc_is_newcombes(m, n, n_looks):
         assert_allclose(auc_interval(value, m, n, n_looks), newcombe(value, m, n, z), atol=1e-6)
     assert auc_interval(1.0, m, n, n_looks)[1] == 1.0
     assert auc_interval(0.0, m, n, n_looks)[0] == 0.0
+
+
+def test_the_variance_of_an_auc_is_hanley_and_mcneils():
+    # Their example (Radiology 143, 29, 1982): 51 abnormal and 58 normal images, AUC 0.893, with a
+    # standard error of 0.032 from the ratings.
+    assert np.sqrt(auc_variance(0.893, 51, 58)) == pytest.approx(0.032, abs=1e-3)
+    q1, q2 = 0.893 / (2 - 0.893), 2 * 0.893**2 / (1 + 0.893)
+    by_hand = 0.893 * 0.107 + 50 * (q1 - 0.893**2) + 57 * (q2 - 0.893**2)
+    assert auc_variance(0.893, 51, 58) == pytest.approx(by_hand / (51 * 58))
+    assert auc_variance(1.0, 5, 5) == 0.0
+
+
+@pytest.mark.parametrize("scores", [[0.7, 0.8, 0.9, 0.8, 0.7], [[0.5, 0.75, 1.0], [1, 1, 0.5]]])
+def test_the_interval_of_scores_by_fold_is_nadeau_and_bengios_on_the_logit_scale(scores):
+    folds = np.atleast_2d(scores)
+    k, mean = folds.shape[1], folds.mean()
+    error = np.sqrt((1 / folds.size + 1 / (k - 1)) * folds.var(ddof=1))
+    found = fold_interval(scores)
+    t = {5: 2.776445, 3: 4.302653}[k]  # with k - 1 degrees of freedom, as tables give it
+    assert (found.low, found.high) == pytest.approx((mean - t * error, mean + t * error))
+    assert (found.standard_error, found.degrees_of_freedom) == (pytest.approx(error), k - 1)
+    for n in (20, 4000):
+        share = (mean * n + 1) / (n + 2)
+        at_least = max(error, np.sqrt(share * (1 - share) / n))
+        ends = np.log(mean / (1 - mean)) + np.array([-t, t]) * at_least / (mean * (1 - mean))
+        found = fold_interval(scores, n)
+        assert (found.low, found.high) == pytest.approx(tuple(1 / (1 + np.exp(-ends))))
+        assert found.standard_error == pytest.approx(at_least)
+    perfect = fold_interval([1.0] * 5, 40)
+    assert perfect.low < 0.95 < perfect.high == perfect.mean == 1.0
 
 
 def test_wilsons_interval_never_leaves_0_to_1():

@@ -285,7 +285,7 @@ def test_folds_by_subject_are_those_of_sums_of_hashes():
     expected = [mixed(np.array(totals, dtype=np.uint64), repeat) % 4 for repeat in range(2)]
     assert_array_equal(subject_folds(hashes, groups, 2), expected)
     # Values that differ from the seventh digit on are one value, others are not.
-    x = np.array([[1.0], [1.0 + 1e-8], [1.0 + 1e-5]])
+    x = np.array([[1.0], [1.0 + 2.0**-22], [1.0 + 2.0**-20]])
     first, close, other = hash_samples(x, [np.array([0])])
     assert first == close != other
 
@@ -350,3 +350,15 @@ def test_channels_summed_some_at_a_time_are_summed_alike(monkeypatch, n_elements
     for one, other in zip(parts.blocks, whole.blocks, strict=True):
         assert_array_equal(one.channels, other.channels)
         assert_allclose(one.sum_xx, other.sum_xx)
+
+
+def test_the_unit_of_weights_does_not_matter():
+    X, codes, _, folds = make()
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(X))
+    large, small = (
+        table_sums(X, COLUMNS, codes, folds, 2, n_folds=3, sample_weight=scale * weights)
+        for scale in (1.0, 1e-4)
+    )
+    for one, other in zip(large.moments(), small.moments(), strict=True):
+        for name in ("mean", "std", "class_share"):
+            assert_allclose(getattr(one, name), getattr(other, name))
