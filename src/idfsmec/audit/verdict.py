@@ -159,8 +159,7 @@ class Audit:
     def as_dict(self) -> dict[str, Any]:
         """Return all results as JSON types."""
         rows = self.variables.astype(object).where(self.variables.notna(), None)
-        rows = rows.to_dict("records")
-        return {**vars(self), "suspects": self.suspects, "variables": rows}
+        return {**vars(self), "suspects": self.suspects, "variables": rows.to_dict("records")}
 
     def summary(self) -> str:
         """Return the verdict and its evidence as sentences, one line each."""
