@@ -14,6 +14,7 @@ from scipy.optimize import isotonic_regression
 from idfsmec.errors import listing
 from idfsmec.evaluation import Results, electrode_curve, participant_curve
 from idfsmec.evaluation.results import site_scores
+from idfsmec.evaluation.statistics import power
 from idfsmec.metrics import Floats
 from idfsmec.report import data, style
 from idfsmec.report.data import TableResults, View
@@ -34,6 +35,10 @@ _Labels = tuple[str, str, str, str]
 _MOST_TICKS = 12
 _TEST = "at 5 % after Holm's correction"
 _RATE = "share of channels removed, in addition to those the table lacks"
+#: So many iterations have a dot.
+_MOST_POINTS = 60
+#: The difference whose power is stated.
+_DIFFERENCE = 0.15
 #: So many comparison methods are drawn with CI: more would hide each other.
 _BEST = 2
 #: How lines of the main method, of others and of quiet ones are drawn.
@@ -197,9 +202,9 @@ def _paired_differences(scores: pd.DataFrame, reference: str | None, metric: str
         for rate, here in data.task_scores(scores, metric).groupby("rate", sort=True)
         if reference in set(here["method"])
     ]
-    columns = ["method", "difference", "low", "high", "n", "p_value", "rate"]
-    table = pd.concat(paired, ignore_index=True) if paired else pd.DataFrame(columns=columns)
-    return data.add_significance(table)
+    if not paired:
+        return pd.DataFrame()
+    return data.add_significance(pd.concat(paired, ignore_index=True))
 
 
 @style.literal_text
@@ -249,6 +254,9 @@ def plot_paired_differences(
             alpha=1 - 0.6 * (last - i) / max(last, 1),
             gid=f"difference-{row['method']}-{row['rate']:g}",
         )  # fmt: skip
+        value, low, high = (points(end) for end in estimate)
+        text = f"{looks[row['method']].label}, {percent(row['rate'])}: {value} ({low} to {high})"
+        style.show_values(ax, estimate[1], y, [text], estimate[2])
     ax.axvline(0, color=style.INK, linewidth=1)
     for line in range(1, len(others)):
         ax.axhline(line - 0.5, color=style.MUTED, linewidth=0.4, alpha=0.4)
@@ -272,7 +280,23 @@ def difference_views(table: TableResults) -> Iterator[View]:
     if table.main in methods and len(methods) > 1:
         for pattern, rows, options in table.by_pattern():
             numbers = _paired_differences(rows, table.main, table.metric)
-            yield View({"scores": rows, "reference": table.main, **options}, numbers, pattern)
+            arguments = {"scores": rows, "reference": table.main, **options}
+            yield View(arguments, numbers, pattern, say_power(numbers, table.facts["n_subjects"]))
+
+
+def say_power(paired: pd.DataFrame, n_subjects: int) -> str:
+    """State how often studies with these standard errors find a difference of 15 points."""
+    errors = paired.loc[paired["standard_error"] > 0, ["standard_error", "df"]]
+    if errors.empty:
+        return ""
+    shares = [
+        power(_DIFFERENCE, error, df, len(paired)) for error, df in errors.itertuples(index=False)
+    ]
+    return (
+        f"With {n_subjects} participants a difference of {100 * _DIFFERENCE:.0f} points would be "
+        f"found in {percent(float(np.mean(shares)))} of such studies (Holm's correction for "
+        f"{len(paired)} comparisons). A difference that is not significant may still be there."
+    )
 
 
 def accuracy_by_k_views(table: TableResults) -> Iterator[View]:
@@ -380,6 +404,7 @@ def plot_electrode_curve(
     for level, row in enumerate(headsets):
         point = float(row["n_electrodes"]), float(row["mean"])
         ax.plot(*point, "D", color=style.FILTER, markersize=5, gid=f"cap-{row['choice']}")
+        style.show_values(ax, *point, [f"{row['choice']}: {point[1]:.2f}"])
         # Headsets may share a number of electrodes: their names stand on different lines.
         style.annotate(ax, row["choice"], point, (0, -13 - 11 * level), ha="center", fontsize=7.5)
     return ax
@@ -502,7 +527,9 @@ def draw_convergence(values: Floats, note: str) -> Axes:
     """Draw an objective by iteration; the dotted line is its last value."""
     ax = style.make_axes(None, 6.0, 3.2)
     shown = values / values[0]  # weights to the power of gamma make the objective tiny
-    ax.plot(shown, ".-", color=style.EMPHASIS, linewidth=2)
+    ax.plot(shown, ".-" if values.size <= _MOST_POINTS else "-", color=style.EMPHASIS, linewidth=2)
+    at = np.unique(np.linspace(0, values.size - 1, _MOST_POINTS).astype(int))
+    style.show_values(ax, at, shown[at], [f"iteration {i}: {values[i]:.4g}" for i in at])
     ax.axhline(shown[-1], color=style.MUTED, linewidth=0.8, linestyle=":")
     ax.set(xlabel="iteration", ylabel="objective, share of the first value")
     drop = f"from {values[0]:.4g} to {values[-1]:.4g} in {values.size - 1} iterations"
@@ -544,13 +571,13 @@ def summarise_sites(table: TableResults) -> dict[str, Any] | None:
     rows = data.lowest_rate(rows[rows["method"] == method])
     rows = rows[rows["imputer"] == rows["imputer"].iloc[0]]
     n_sites = len(rows)
-    above = rows.loc[rows["low"] > rows["chance_high"], "site"].tolist()
+    above = rows.loc[rows["low"] > rows["chance"], "site"].tolist()
     where = f"at {listing(above)} only" if above else f"at none of the {n_sites}"
     if len(above) == n_sites:
         where = f"at each of the {n_sites}"
     sentences = [
         "One site was left out at a time: training included none of its participants.",
-        f"The 95 % CI is above the chance band {where}.",
+        f"The 95 % CI is above chance, the share of the larger class, {where}.",
     ]
     if data.experiment_protocol(table.results).get("tuning") == "nested":
         sentences.append(
@@ -597,6 +624,10 @@ def draw_curves(
     ``line`` is the column that names the lines, ``looks`` says how each is drawn. ``log`` has the
     names of logarithmic axes. ``written`` formats values.
     """
+
+    def x_text(value: float) -> str:
+        return percent(value) if x == "rate" else f"{value:g}"
+
     ax = style.make_axes(ax)
     ticks = np.unique(curves[x].to_numpy(dtype=float))
     barred = curves[[not looks[name].quiet for name in curves[line]]]
@@ -632,10 +663,18 @@ def draw_curves(
             at, mean, color=color, linestyle=look.linestyle, marker=look.marker,
             markeredgewidth=0, gid=f"line-{name}", **strength,
         )  # fmt: skip
+        texts = [
+            f"{look.label}, {x_text(at_x)}: {written(value)}"
+            + (f" ({written(left)} to {written(right)})" if np.isfinite(left) else "")
+            for at_x, value, left, right in curve[[x, "mean", "low", "high"]].itertuples(
+                index=False
+            )
+        ]
+        style.show_values(ax, at, mean, texts)
         ends[name] = (float(at[-1]), float(np.clip(mean[-1], *ax.get_ylim())))
     shown = ticks[:: -(-ticks.size // _MOST_TICKS)]
     ax.xaxis.set_major_locator(FixedLocator(shown.tolist()))
-    ax.xaxis.set_major_formatter(lambda v, _: percent(v) if x == "rate" else f"{v:g}")
+    ax.xaxis.set_major_formatter(lambda v, _: x_text(v))
     ax.yaxis.set_major_formatter(lambda v, _: written(v))
     ax.xaxis.set_minor_locator(NullLocator())
     _label_ends(ax, ends, looks)

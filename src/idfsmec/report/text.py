@@ -15,6 +15,9 @@ from idfsmec.table.columns import feature_label
 #: Words for differences with a corrected test.
 SIGNIFICANT = "significant at 5 % after Holm's correction"
 
+#: In place of a number that these participants do not define, such as an AUC of one class.
+NOT_DEFINED = "not defined"
+
 _METRICS = {
     "f1": "F1",
     "roc_auc": "AUC",
@@ -84,6 +87,8 @@ def share_with_ci(values: Mapping[str, float], name: str = "mean") -> str:
     """Write a share with its 95 % CI, or a dash where it is not there; it does not break."""
     if name not in values:
         return percent(None)
+    if not np.isfinite([values[name], values["low"], values["high"]]).all():
+        return NOT_DEFINED
     text = f"{percent(values[name])} ({100 * values['low']:.0f} to {100 * values['high']:.0f})"
     return text.replace(" ", "\N{NO-BREAK SPACE}")
 
@@ -94,11 +99,15 @@ def format_score(metric: str, value: float, digits: int = 0) -> str:
     >>> format_score("roc_auc", 0.814), format_range("roc_auc", 0.7, 0.91)
     ('0.81', '0.70 to 0.91')
     """
+    if not np.isfinite(value):
+        return NOT_DEFINED
     return f"{value:.2f}" if metric.endswith("roc_auc") else percent(value, digits)
 
 
 def format_range(metric: str, low: float, high: float) -> str:
     """Write the ends of an interval of a score, within 0 and 1: a t interval may leave it."""
+    if not np.isfinite([low, high]).all():
+        return NOT_DEFINED
     return " to ".join(format_score(metric, float(np.clip(end, 0, 1))) for end in (low, high))
 
 
