@@ -198,10 +198,10 @@ def _tune(table: FeatureTable, k: int | None) -> IDFSMEC:
         tuned = IDFSMECCV(imputer=ChannelImputer(), numeric=numeric, progress=progress, **numbers)
         tuned.fit(table.X, table.targets)
     best = ", ".join(f"{name} = {value}" for name, value in tuned.best_params_.items())
-    say(
-        f"Inner folds chose {best} (log loss per participant {-tuned.best_score_:.3f}; "
-        "optimistic, because it is the best of the grid)."
-    )
+    score = f"log loss per participant {-tuned.best_score_:.3f}"
+    if numeric:
+        score = f"root mean squared error {(-tuned.best_score_) ** 0.5:.2f}"
+    say(f"Inner folds chose {best} ({score}; optimistic, because it is the best of the grid).")
     selector: IDFSMEC = tuned.selector_
     return selector
 
