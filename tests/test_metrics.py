@@ -2,25 +2,26 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats
 from scipy.special import softmax
 from sklearn import metrics
+from sklearn.metrics import roc_auc_score
 
 from idfsmec.metrics import (
     CRITERIA,
     METRICS,
     auc,
+    auc_by_fold,
     auc_difference,
     auc_from_ranks,
     auc_interval,
-    corrected_interval,
     diagnostic_scores,
+    fold_interval,
     holm,
     majority,
     net_benefit,
     score_decisions,
     score_each,
-    score_interval,
     wilson_interval,
 )
 
@@ -172,64 +173,75 @@ def test_wilsons_interval_is_that_of_scipy(n, data):
     assert wilson_interval(hits, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
-class TestCorrectedInterval:
+class TestFoldInterval:
     def test_a_hand_computed_example_agrees(self):
         # mean 0.8, variance 0.00625, factor 1/5 + 1/4 = 0.45, t(0.975, 4) = 2.776445
-        found = corrected_interval([0.80, 0.75, 0.85, 0.70, 0.90], n_train=80, n_test=20)
+        found = fold_interval([0.80, 0.75, 0.85, 0.70, 0.90])
         assert found.mean == pytest.approx(0.8)
         assert found.standard_error == pytest.approx(np.sqrt(0.45 * 0.00625))
         assert found.high - found.mean == pytest.approx(2.776445 * np.sqrt(0.0028125), rel=1e-6)
         assert found.mean - found.low == pytest.approx(found.high - found.mean)
 
-    def test_without_a_test_set_to_speak_of_it_is_students_interval(self):
-        scores = np.random.default_rng(0).normal(size=30)
-        found = corrected_interval(scores, n_train=1e12, n_test=1e-3)
-        low, high = stats.t.interval(0.95, 29, scores.mean(), stats.sem(scores))
-        assert (found.low, found.high) == pytest.approx((low, high))
+    def test_a_score_from_0_to_1_has_the_same_error_on_the_logit_scale(self):
+        scores = [0.80, 0.75, 0.85, 0.70, 0.90]
+        found = fold_interval(scores, 500)
+        reach = 2.776445 * np.sqrt(0.0028125) / (0.8 * 0.2)
+        assert special.logit([found.low, found.high]) == pytest.approx(
+            special.logit(0.8) + np.array([-reach, reach]), rel=1e-6
+        )
+        assert found.standard_error == fold_interval(scores).standard_error
 
-    def test_repetitions_do_not_shrink_the_interval_to_nothing(self):
-        rng = np.random.default_rng(1)
-        few = corrected_interval(rng.normal(size=10), 90, 10)
-        many = corrected_interval(rng.normal(size=100_000), 90, 10)
-        assert many.standard_error == pytest.approx(np.sqrt(1 / 9), rel=0.02)
-        assert many.standard_error > 0.4 * few.standard_error
+    def test_perfect_folds_leave_room_as_the_share_of_so_many_subjects_does(self):
+        found = fold_interval(np.ones((2, 5)), 40)
+        shrunk = 41 / 42  # Laplace's rule
+        error = np.sqrt(shrunk * (1 - shrunk) / 40)
+        reach = 2.776445 * error / (79 / 80 / 80)
+        assert (found.mean, found.high) == (1.0, 1.0)
+        assert found.low == pytest.approx(special.expit(special.logit(79 / 80) - reach), rel=1e-6)
+        assert fold_interval(np.zeros((2, 5)), 40).high == pytest.approx(1 - found.low)
 
-    def test_covers_the_truth_where_the_plain_interval_does_not(self):
-        """Simulated 10-fold results whose folds correlate by 1/10, as the correction assumes."""
+    def test_repeats_add_no_degrees_of_freedom(self):
+        scores = np.random.default_rng(1).normal(size=(200, 10))
+        found = fold_interval(scores)
+        assert found.degrees_of_freedom == 9
+        expected = np.sqrt((1 / 2000 + 1 / 9) * scores.var(ddof=1))
+        assert found.standard_error == pytest.approx(expected)
+        assert found.high - found.low == pytest.approx(2 * 2.262157 * expected, rel=1e-6)
+
+    def test_a_fold_without_a_score_is_left_out(self):
+        found = fold_interval([[0.7, np.nan, 0.9], [0.8, np.nan, 0.6]])
+        assert (found.n, found.degrees_of_freedom) == (4, 1)
+        assert found == fold_interval([[0.7, 0.9], [0.8, 0.6]])
+
+    def test_it_holds_the_truth_where_folds_correlate_as_the_correction_assumes(self):
         rng = np.random.default_rng(2)
-        n_runs, n_folds = 2000, 10
-        shared = rng.normal(size=(n_runs, 1)) * np.sqrt(0.1)
-        scores = shared + rng.normal(size=(n_runs, n_folds)) * np.sqrt(0.9)
-        corrected, plain = 0, 0
-        for run in scores:
-            found = corrected_interval(run, 90, 10)
-            corrected += found.low <= 0 <= found.high
-            simple = corrected_interval(run, 1e12, 1e-3)
-            plain += simple.low <= 0 <= simple.high
-        assert 0.93 < corrected / n_runs < 0.97
-        assert plain / n_runs < 0.9
+        scores = rng.normal(size=(2000, 1)) * np.sqrt(0.1)
+        scores = scores + rng.normal(size=(2000, 10)) * np.sqrt(0.9)
+        intervals = [fold_interval(study) for study in scores]
+        assert 0.93 < np.mean([ci.low <= 0 <= ci.high for ci in intervals]) < 0.97
 
-    def test_one_value_has_no_interval(self):
-        found = corrected_interval([0.7], 90, 10)
+    def test_one_fold_has_no_interval(self):
+        found = fold_interval([0.7], 40)
         assert found.mean == 0.7
         assert np.isnan([found.low, found.high]).all()
 
-    def test_the_interval_of_scores_stays_between_0_and_1(self):
-        scores = np.array([1.0, 1.0, 1.0, 0.7])
-        wide, high = corrected_interval(scores, 75, 25), score_interval(scores, 75, 25)
-        assert wide.high > high.high == 1.0
-        assert (high.mean, high.low) == (wide.mean, wide.low)
-        assert score_interval(1 - scores, 75, 25).low == 0.0
-        assert np.isnan(score_interval([0.7], 90, 10).high)
+    @pytest.mark.parametrize("values", [[], [np.nan], [np.inf, 0.5], [[[0.5]]]])
+    def test_what_is_no_table_of_scores_is_refused(self, values):
+        with pytest.raises(ValueError, match="one finite number"):
+            fold_interval(values)
 
-    @pytest.mark.parametrize("values", [[], [np.nan, 0.5], [[0.5]]])
-    def test_refuses_what_is_no_list_of_numbers(self, values):
-        with pytest.raises(ValueError, match="at least one finite number"):
-            corrected_interval(values, 90, 10)
 
-    def test_refuses_an_empty_training_set(self):
-        with pytest.raises(ValueError, match="n_train"):
-            corrected_interval([0.5, 0.6], 0, 10)
+def test_the_auc_by_fold_is_that_of_scikit_learn_in_each():
+    rng = np.random.default_rng(0)
+    y, folds = np.arange(30) % 3, np.arange(30) // 15
+    y[folds == 1] = np.arange(15) % 2  # no third class there
+    decisions = rng.normal(size=(30, 3))
+    first, second = auc_by_fold(decisions, y, folds)
+    each = [roc_auc_score(y[:15] == k, decisions[:15, k]) for k in range(3)]
+    assert first == pytest.approx(np.mean(each))
+    expected = roc_auc_score(y[15:], decisions[15:, 1] - decisions[15:, 0])
+    assert second == pytest.approx(expected)
+    assert np.isnan(auc_by_fold(decisions[:, :2], np.zeros(30, int), folds)).all()
 
 
 class TestHolm:

@@ -2,13 +2,17 @@
 
 ``python -m benchmarks.quality.federated [TABLE ...]`` splits tables into sites of unequal size and
 makes cohorts of 2 to 30 sites with planted features. It also measures what remains possible: to
-test, with a subject's rows at hand, whether the subject is in a cell.
+test, with a subject's rows at hand, whether the subject is in a cell; what limits on the share of
+one subject of a sum cost and hide; and how near different subjects are to each other in a ledger.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -16,7 +20,8 @@ from sklearn.metrics import roc_auc_score
 
 from benchmarks._timing import markdown
 from idfsmec import IDFSMEC, FeatureTable, summarise
-from idfsmec.federated import Summary
+from idfsmec.federated import Summary, ledger, release
+from idfsmec.federated.streaming import open_source
 
 
 def main() -> None:
@@ -25,6 +30,17 @@ def main() -> None:
     print(markdown(["sites", "first 20 shared", "planted, pooled", "planted, sites"], planted()))
     for name in sys.argv[1:]:
         print(f"\n{name}\n\n{markdown(['split', 'first 20 shared'], public(name))}")
+        print(f"\n{markdown(['columns', 'nearest other, SD', 'taken for another'], near(name))}")
+    header = [
+        "rule",
+        "5 SD hidden",
+        "error",
+        "8 SD hidden",
+        "error",
+        "left out",
+        "first 20 shared",
+    ]
+    print(f"\n{markdown(header, dominance(sys.argv[1:]))}")
     print(f"\nmembership test, AUC: {membership():.2f} with the same rows")
 
 
@@ -118,6 +134,156 @@ def membership(n_seeds: int = 20) -> float:
                 scores.append(float(((x - 0) * mean)[seen].sum()))
                 inside.append(member)
     return float(roc_auc_score(inside, scores))
+
+
+def near(path: str, n_draws: int = 20) -> list[list[str]]:
+    """How far subjects are from the nearest other one, as a ledger sees them."""
+    table = FeatureTable.read(path)
+    means = table.X.groupby(table.subjects.to_numpy()).mean()
+    rng, rows = np.random.default_rng(0), []
+    for size in (10, 20, 40, means.shape[1]):
+        nearest = []
+        for _ in range(n_draws if size < means.shape[1] else 1):
+            columns = rng.choice(means.shape[1], size, replace=False)
+            people = ledger.Participants(means.iloc[:, columns])
+            distances = people.distances(people)
+            np.fill_diagonal(distances, np.inf)
+            nearest.append(distances.min(axis=1))
+        low, middle = np.quantile(nearest, (0, 0.5))
+        share = np.mean(np.array(nearest) <= ledger.SAME)
+        rows.append([str(size), f"{low:.2f} to {middle:.2f} (median)", f"{share:.1%}"])
+    return rows
+
+
+# --- limits on the share of one subject ---------------------------------------------------------
+
+
+CHANNELS = ("F3", "F4", "C3", "C4", "O1", "O2")
+
+
+def most_share(limit: float, about: np.ndarray) -> np.ndarray:
+    """Leave out who holds more than a share of a sum of squares."""
+    return leave_out(about, lambda total, first, second: first > limit * total)
+
+
+def p_percent(p: float, about: np.ndarray) -> np.ndarray:
+    """Leave out whom the second largest contributor could compute to p per cent."""
+    return leave_out(about, lambda total, first, second: total - first - second < p * first)
+
+
+def leave_out(about: np.ndarray, dominates: Callable[..., np.ndarray]) -> np.ndarray:
+    """Leave out subjects of a cell, one after the other; ``about`` has their squares."""
+    left = np.ones(len(about), dtype=bool)
+    while left.sum() > 2:
+        values = np.where(left[:, None], about, 0.0)
+        order = np.sort(values, axis=0)
+        dominated = dominates(values.sum(axis=0), order[-1], order[-2]) & (order[-1] > 0)
+        if not dominated.any():
+            break
+        excess = order[-1] / np.maximum(values.sum(axis=0), 1e-300)
+        left[values[:, np.where(dominated, excess, -1.0).argmax()].argmax()] = False
+    return ~left
+
+
+RULES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "none": lambda about: np.zeros(len(about), dtype=bool),
+    **{f"share of {limit:.0%}": partial(most_share, limit) for limit in (0.5, 0.6, 0.7, 0.8)},
+    **{f"p % rule, p = {p:.0%}": partial(p_percent, p) for p in (0.1, 0.3)},
+}
+
+
+@contextmanager
+def using(rule: Callable[[np.ndarray], np.ndarray]) -> Iterator[None]:
+    """Release with another rule for subjects who hold most of a sum."""
+    usual = release._dominant  # noqa: SLF001 - what is compared
+    release._dominant = rule  # noqa: SLF001
+    try:
+        yield
+    finally:
+        release._dominant = usual  # noqa: SLF001
+
+
+def dominance(paths: list[str], n_seeds: int = 6) -> list[list[str]]:
+    """What each rule hides of a value of 5 or 8 SD, and what it costs."""
+    rows = []
+    for name, rule in RULES.items():
+        cells: list[str] = []
+        with using(rule):
+            for size in (5.0, 8.0):
+                errors = [
+                    planted_error(n, size, seed) for n in (40, 80, 200) for seed in range(n_seeds)
+                ]
+                hidden = np.isnan(errors)
+                left = f"{np.nanmedian(errors):.0%}" if not hidden.all() else "-"
+                cells += [f"{hidden.mean():.0%}", left]
+            tables = [sites(200, seed) for seed in range(3)]
+            tables += [FeatureTable.read(path) for path in paths]
+            pairs = [agreement(table) for table in tables]
+        share, top = np.nanmean(pairs, axis=0)
+        rows.append([name, *cells, f"{share:.1%}", f"{top:.0%}"])
+    return rows
+
+
+def sites(n: int, seed: int) -> FeatureTable:
+    """Subjects with features of heavy tails (Student's t of five degrees of freedom)."""
+    rng = np.random.default_rng(1000 + seed)
+    columns = [f"{name}__f{j}" for name in CHANNELS for j in range(6)]
+    y = np.arange(n) % 2
+    X = rng.standard_t(5, size=(n, 36)) / np.sqrt(5 / 3) + np.outer(y, np.arange(36) % 5 == 0)
+    return FeatureTable(
+        pd.DataFrame(X, columns=columns), np.where(y, "MDD", "HC"), [f"s{i}" for i in range(n)]
+    )
+
+
+def planted_error(n: int, size: float, seed: int) -> float:
+    """Relative error of the best estimate of a single value; NaN if its subject is left out."""
+    table = sites(n, 10 * seed + 1)
+    X = table.X.to_numpy().copy()
+    X[1, 8] = X[1::2, 8].mean() + size * X[1::2, 8].std()
+    table = FeatureTable(
+        pd.DataFrame(X, columns=table.X.columns), table.y.to_numpy(), table.subjects.to_numpy()
+    )
+    (site,) = summarise(table).sites
+    inside, k = 2, site.labels.index("MDD")
+    if CHANNELS[1] not in site.channels or left_out(table)["s1"][1]:
+        return float("nan")
+    v = site.channels.index(CHANNELS[1])
+    j = site.channel_columns[v][inside]
+    counts = site.count[v].astype(float)
+    S, P = site.sum_x[..., j], site.sum_xx[v][..., inside, inside]
+    fold = int(np.argmax(P[:, k] / counts[:, k]))
+    # What is to be expected of the others: moments of the other cells.
+    rest = np.ones_like(counts, dtype=bool)
+    rest[fold, k] = False
+    same = rest & (np.arange(counts.shape[1]) == k)
+    mean = S[same].sum() / counts[same].sum() if same.any() else 0.0
+    square, others = P[rest].sum() / counts[rest].sum(), counts[fold, k] - 1
+    value, grid = (X[1, 8] - site.shift[j]) / site.scale[j], np.linspace(-12, 12, 4001)
+    by_sum = (S[fold, k] - grid - others * mean) ** 2 / (others * square)
+    by_square = (P[fold, k] - grid**2 - others * square) ** 2 / (others * 4 * square**2)
+    return float(abs(grid[np.argmin(by_sum + by_square)] - value) / abs(value))
+
+
+def left_out(table: FeatureTable) -> dict[str, np.ndarray]:
+    """Which channels each subject is left out of."""
+    subjects = release._Subjects(open_source(table), b"")  # noqa: SLF001
+    subjects.leave_out_dominant(subjects.most_folds(release.MIN_SUBJECTS))
+    return dict(zip(subjects.names.tolist(), subjects.left_out, strict=True))
+
+
+def agreement(table: FeatureTable) -> tuple[float, float]:
+    """Share of subjects and channels left out, and first 20 features shared with the rows."""
+    order = np.random.default_rng(0).permutation(np.unique(table.subjects))
+    halves = [
+        table.take(table.subjects.isin(part).to_numpy()) for part in np.array_split(order, 2)
+    ]
+    share = np.mean([row for half in halves for row in left_out(half).values()])
+    released = [summarise(half, electrodes=table.channels) for half in halves]
+    if not any(part.sites[0].channels for part in released):
+        return float(share), float("nan")
+    pooled = IDFSMEC().fit(table.X, table.y, groups=table.subjects)
+    found = IDFSMEC().fit_summaries(released)
+    return float(share), len(set(top(pooled)) & set(top(found))) / 20
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def test_the_two_electrodes_that_differ_are_chosen_and_are_enough(results):
     curve = found.curve.set_index(["choice", "n_electrodes"])["mean"]
     assert curve["IDFS-MEC", 2] > 0.9
     assert curve["IDFS-MEC", 2] > curve["random", 2] + 0.1
-    assert found.curve["high"].max() == 1.0  # an AUC
+    assert found.curve["high"].max() <= 1.0
 
 
 def test_headsets_are_scored_where_the_table_has_their_electrodes_under_old_names_too(results):
@@ -94,9 +94,7 @@ def test_few_participants_decide_nothing(tmp_path):
     protocol = PROTOCOL | {"n_splits": 4}
     found = electrode_curve(electrodes(table, tmp_path, counts=[1], protocol=protocol, n_jobs=1))
     assert found.smallest is None
-    assert "cannot be decided with this many participants" in found.sentence or (
-        "are inferior" in found.sentence
-    )
+    assert "cannot be decided" in found.sentence or ("are inferior" in found.sentence)
 
 
 def test_wrong_numbers_and_missing_results_are_refused(results, tmp_path):

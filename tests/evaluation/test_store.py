@@ -35,7 +35,7 @@ def store(tmp_path, units):
     """A store that knows the table of the units."""
     with Store(tmp_path) as store:
         columns = ("E1__a", "E1__b", "E2__a")
-        store.add_tables([StoredTable("t", units[0].digest, columns, {}, {})])
+        store.add_tables([StoredTable("t", units[0].digest, columns, {})])
         yield store
 
 
@@ -142,7 +142,7 @@ def test_a_folder_without_a_store_has_nothing_to_read(tmp_path):
 
 def test_a_plan_may_keep_what_is_about_other_tables(store, units):
     other = [dataclasses.replace(units[0], key="other", table="u")]
-    store.add_tables([StoredTable("u", units[0].digest, ("E1__a",), {}, {})])
+    store.add_tables([StoredTable("u", units[0].digest, ("E1__a",), {})])
     for plan in (units, other):
         store.set_plan("ranking", plan, keep=True)
     for unit in (*units, *other):
@@ -153,7 +153,7 @@ def test_a_plan_may_keep_what_is_about_other_tables(store, units):
 def test_another_table_under_a_known_name_is_refused_or_takes_its_place(store, units):
     store.set_plan("accuracy", units)
     store.add(units[0], result())
-    other = StoredTable("t", "another digest", ("F3__a",), {}, {})
+    other = StoredTable("t", "another digest", ("F3__a",), {})
     with pytest.raises(InputError, match=r"another table named 't'.*overwrite=True") as caught:
         store.add_tables([other])
     assert caught.value.argument == "overwrite"

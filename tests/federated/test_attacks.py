@@ -340,6 +340,24 @@ def test_conditions_are_one_release_in_which_nothing_can_be_subtracted(tmp_path)
     assert abs(r) < max(abs(average), 0.4)
 
 
+@pytest.mark.parametrize("compute", [lambda eo, ec: eo - ec, lambda eo, ec: (eo + 3 * ec) / 4])
+def test_a_condition_computed_from_others_is_refused_if_a_participant_lacks_it(tmp_path, compute):
+    """Also where too few participants have all channels to test these together."""
+    eo, ec = (cohort(24, epochs=1, seed=seed, **WIDE) for seed in (3, 4))
+    values = {"eo": eo.X, "ec": ec.X, "both": compute(eo.X, ec.X)[(eo.subjects != "s005").array]}
+    parts = [
+        FeatureTable(
+            X.reset_index(drop=True),
+            eo.y[eo.subjects.isin(X.index.get_level_values("subject")).array].to_numpy(),
+            X.index.get_level_values("subject"),
+            rows=pd.DataFrame({"condition": [name] * len(X)}),
+        )
+        for name, X in values.items()
+    ]
+    refused = Site(tmp_path).refusal(FeatureTable.concat(parts), conditions=list(values))
+    assert "a difference of conditions (F3 (eo), F3 (ec), F3 (both))" in refused
+
+
 def test_studies_that_overlap_are_refused_under_any_key(tmp_path):
     table, site = cohort(120, **WIDE), Site(tmp_path)
     site.release(some(table, range(80)))

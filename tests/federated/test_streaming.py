@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -190,7 +191,7 @@ def test_subjects_of_one_site_each_are_nothing_to_warn_of(tmp_path):
 
 def test_many_pieces_give_the_sums_of_one(stored, monkeypatch):
     table, folder = stored
-    monkeypatch.setattr(streaming, "_ELEMENTS", 1)  # 256 rows at a time
+    monkeypatch.setattr(streaming, "ELEMENTS", 1)  # 256 rows and one channel at a time
     large = FeatureTable.concat([table] * 9)
     large.write(folder / "part3.parquet")
     assert_same_ranking(IDFSMEC().fit(folder), in_memory(FeatureTable.concat([table, large])))
@@ -200,6 +201,43 @@ def test_many_pieces_give_the_sums_of_one(stored, monkeypatch):
     pq.write_table(pa.table(values), folder / "part4.parquet")
     with pytest.raises(InputError, match=r"part4.parquet: Column .* contains infinity"):
         summarise(folder)
+
+
+def test_any_number_of_workers_and_of_blocks_gives_the_same_sums(stored, monkeypatch):
+    _, folder = stored  # rows of a subject are in several files, between those of others
+    whole = streaming.stream_sums(folder)
+    with joblib.parallel_config(n_jobs=2):
+        assert_equal_sums(streaming.stream_sums(folder), whole, rtol=0)
+    monkeypatch.setattr(streaming, "ELEMENTS", 100)  # a channel at a time
+    in_blocks = streaming.stream_sums(folder)
+    assert_equal_sums(in_blocks, whole, rtol=1e-9)
+    with joblib.parallel_config(n_jobs=2):
+        assert_equal_sums(streaming.stream_sums(folder), in_blocks, rtol=0)
+
+
+def assert_equal_sums(study, wanted, rtol):
+    for block, of_wanted in zip(study.sums.blocks, wanted.sums.blocks, strict=True):
+        for name, values in vars(block).items():
+            np.testing.assert_allclose(values, getattr(of_wanted, name), rtol=rtol, err_msg=name)
+    np.testing.assert_array_equal(study.sums.total, wanted.sums.total)
+    np.testing.assert_array_equal(study.sums.seen, wanted.sums.seen)
+    np.testing.assert_array_equal(study.sums.folds, wanted.sums.folds)
+    np.testing.assert_allclose(study.effects, wanted.effects, rtol=rtol)
+
+
+def test_no_process_holds_more_numbers_than_it_may(stored, monkeypatch):
+    monkeypatch.setattr(streaming, "ELEMENTS", 4 * 79)
+    read, sizes = streaming.Rows.read, []
+
+    def counted(rows, columns):
+        for at, X in read(rows, columns):
+            sizes.append(X.size)
+            yield at, X
+
+    monkeypatch.setattr(streaming.Rows, "read", counted)
+    streaming.stream_sums(stored[1])
+    assert max(sizes) <= 4 * 79  # a channel has four columns
+    assert len(sizes) == 2 * 3 * 3  # two readings of three channels in three files
 
 
 def test_a_dask_dataframe_is_ranked_as_its_table_in_memory(stored):

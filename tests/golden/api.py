@@ -17,10 +17,10 @@ from idfsmec import FeatureTable
 from idfsmec.audit import audit, audits_of, recording_variables
 from idfsmec.cli import app
 from idfsmec.evaluation import Protocol, Results, accuracy, train_model
-from idfsmec.evaluation.statistics import chance_bands, compare_folds
+from idfsmec.evaluation.statistics import compare_folds
 from idfsmec.features import FeatureSettings, extract_recording
 from idfsmec.features.extract import compute_features
-from idfsmec.metrics import corrected_interval, holm, score_decisions
+from idfsmec.metrics import fold_interval, holm, score_decisions
 from idfsmec.missing import (
     combine_observed,
     estimate_typical_amplitude,
@@ -93,18 +93,17 @@ __all__ = [
     "accuracy",
     "audit",
     "audits_of",
-    "chance_bands",
     "channel_frame",
     "combine_observed",
     "compare_folds",
     "compute_features",
-    "corrected_interval",
     "detect_missing",
     "estimate_typical_amplitude",
     "extract_recording",
     "feature_effects",
     "find_duplicates",
     "fit_model",
+    "fold_interval",
     "holm",
     "idfs_path",
     "load_model",

@@ -1,6 +1,6 @@
 """Feature tables on disk, missingness by class, scores, statistics, folds."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -97,19 +97,9 @@ def statistics(folder):
     selected = rng.random((10, 12)) < 0.4
     return {
         "holm": api.holm([0.01, 0.04, 0.03, 0.5, 0.001]),
-        "interval": api.corrected_interval(table["A"], 80, 20),
-        "folds": api.compare_folds(table, "A", 90, 10),
+        "interval": api.fold_interval(table["A"]),
+        "folds": api.compare_folds(table, "A"),
         "stability": api.selection_stability(selected),
-        "by chance": {
-            name: asdict(band)
-            for name, band in api.chance_bands(np.arange(60) // 3 % 2, np.arange(60) // 3).items()
-        },
-        "by chance, sites": {
-            name: asdict(band)
-            for name, band in api.chance_bands(
-                ["a", "b"] * 20, range(40), folds=["Oslo"] * 32 + ["Lund"] * 8
-            ).items()
-        },
     }
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from idfsmec.metrics import corrected_interval
+from idfsmec.metrics import fold_interval
 from idfsmec.report import plot_accuracy_by_rate
 from tests.report.tidy import by_gid, draw, fake_results, make_scores, texts
 
@@ -40,7 +40,7 @@ def test_bars_are_the_corrected_intervals():
     scores = make_scores(BY_RATE, spread=0.05)
     ax = plot_accuracy_by_rate(scores)
     own = scores[(scores["method"] == "mRMR") & (scores["rate"] == 0.3)]
-    expected = corrected_interval(own["subject_balanced_accuracy"], 75, 25)
+    expected = fold_interval(own["subject_balanced_accuracy"], 20)
     drawn = [
         segment[:, 1]
         for bars in ax.collections

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from idfsmec.metrics import corrected_interval
+from idfsmec.metrics import fold_interval
 from idfsmec.report import plot_paired_differences, summarise
 from tests.report.tidy import by_gid, fake_results, make_scores, texts
 
@@ -35,7 +35,7 @@ def test_they_are_paired_by_fold_with_corrected_intervals(scores):
     at = scores[scores["rate"] == 0.3].pivot_table(
         index="fold", columns="method", values="subject_balanced_accuracy"
     )
-    expected = corrected_interval(at["IDFS-MEC"] - at["mRMR"], 75, 25)
+    expected = fold_interval(at["IDFS-MEC"] - at["mRMR"])
     assert (dot.get_xdata()[0], low, high) == pytest.approx(
         (expected.mean, expected.low, expected.high)
     )

@@ -4,7 +4,7 @@ import json
 import pandas as pd
 import pytest
 
-from idfsmec.metrics import score_interval
+from idfsmec.metrics import fold_interval
 from idfsmec.report import summarise
 from tests.report.tidy import fake_results, make_scores, two_methods
 
@@ -43,7 +43,7 @@ def test_above_chance_means_that_the_interval_of_the_auc_excludes_a_half():
         results = fake_results(two_methods(mean, 0.5, spread=spread))
         accuracy = summarise(results)["tables"][0]["findings"]["accuracy"]
         auc = results.scores.query("method == 'IDFS-MEC'")["subject_roc_auc"]
-        expected = score_interval(auc, 75, 25)
+        expected = fold_interval(auc, 20)
         assert (accuracy["auc"]["low"], accuracy["auc"]["high"]) == pytest.approx(
             (expected.low, expected.high)
         )

@@ -30,7 +30,7 @@ def make_scores(values, *, experiment="accuracy", n_folds=4, spread=0.02, **colu
             "balanced_accuracy": mean + wobble[fold],
             "subject_balanced_accuracy": mean + wobble[fold],
             "subject_roc_auc": mean + wobble[fold], "seconds": 0.5, "n_train": 75,
-            "n_test": 25, "n_channels": 8,
+            "n_train_subjects": 15, "n_test": 25, "n_channels": 8,
         }
         | columns
         for (method, rate, k), mean in values.items()

@@ -43,7 +43,7 @@ def benchmark(
     folds: Folds | None = None,
     harmonize: Harmonize = None,
     prevalence: float | None = None,
-    repeats: int = 1,
+    repeats: int = 3,
     resamples: int = 100,
     jobs: int = -1,
     dask: str | None = None,
@@ -53,7 +53,7 @@ def benchmark(
 
     For example::
 
-        idfsmec benchmark table.parquet --out results --rates 0.1,0.3 --repeats 3
+        idfsmec benchmark table.parquet --out results --rates 0.1,0.3 --repeats 5
         idfsmec benchmark a.csv b.csv --methods "IDFS-MEC,ANOVA F" --k 10,50
         idfsmec benchmark table.parquet --experiment accuracy,imputation
         idfsmec benchmark table.parquet --experiment electrodes,participants --repeats 10
@@ -199,10 +199,19 @@ def print_results(results: Results) -> None:
     """Print means, verdicts (of the run, or kept with the tables), the folder and failures."""
     from idfsmec.audit import audits_of
     from idfsmec.evaluation import electrode_curve, participant_curve
+    from idfsmec.report.data import TableResults
+    from idfsmec.report.scores import difference_views
+    from idfsmec.report.verdict import say_accuracy, summarise_accuracy
 
     for experiment in ("accuracy", "imputation", "ablation"):
         if len(results.chosen(experiment)):
             _print_means(results, experiment)
+    for name in results.chosen()["table"].unique():
+        table = TableResults(results, name)
+        compared = [view.tested for view in difference_views(table)]
+        for text in (say_accuracy(summarise_accuracy(table)), *compared):
+            if text:
+                say(f"{name}: {text}")
     for experiment, summarise in (
         ("electrodes", electrode_curve),
         ("participants", participant_curve),
@@ -224,7 +233,7 @@ def print_results(results: Results) -> None:
 
 
 def _print_means(results: Results, experiment: str) -> None:
-    from idfsmec.report.text import format_range, format_score, metric_name
+    from idfsmec.report.text import format_score, metric_name
 
     protocol = results.protocol["experiments"][experiment]
     metric = protocol["metric"]
@@ -237,9 +246,3 @@ def _print_means(results: Results, experiment: str) -> None:
     for table, properties in results.tables.items():
         if share := properties.get("share_missing"):
             say(f"{table}: {100 * share:.1f} % of channel samples are missing as recorded.")
-    for table, bands in results.protocol["chance"].items():
-        if band := bands.get(metric):
-            say(
-                f"{table}: chance level {format_score(metric, band['chance'])}, 95 % band "
-                f"{format_range(metric, band['low'], band['high'])}."
-            )

@@ -2,7 +2,6 @@ from .clinical import clinical_scores
 from .protocol import Protocol
 from .results import Results
 from .run import accuracy, cost, imputation, resampling
-from .statistics import ChanceBand, chance_band
 from .study_size import (
     ElectrodeCurve,
     ParticipantCurve,
@@ -15,14 +14,12 @@ from .training import train_model
 from .validation import Validation, validate
 
 __all__ = [
-    "ChanceBand",
     "ElectrodeCurve",
     "ParticipantCurve",
     "Protocol",
     "Results",
     "Validation",
     "accuracy",
-    "chance_band",
     "clinical_scores",
     "cost",
     "electrode_curve",

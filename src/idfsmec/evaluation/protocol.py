@@ -81,7 +81,7 @@ class Protocol:
     patterns: Sequence[str] = ("random",)
     seeds: Sequence[int] = (0,)
     ks: Sequence[int | float] = N_FEATURES
-    metric: str = "balanced_accuracy"
+    metric: str = "subject_balanced_accuracy"
     tuned_by: str = CRITERION
     svm_costs: Sequence[float] = SVM_COSTS
     clip: float | None = FAR

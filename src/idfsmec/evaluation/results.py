@@ -17,7 +17,6 @@ import pandas as pd
 from idfsmec._files import replacing, write_csv, write_json
 from idfsmec.errors import InputError
 from idfsmec.evaluation.clinical import clinical_frame
-from idfsmec.evaluation.statistics import chance_band
 from idfsmec.evaluation.store import Planned, Store, StoredTable
 from idfsmec.metrics import wilson_interval
 from idfsmec.table.columns import split_column
@@ -51,7 +50,7 @@ _CELL = ["table", "pattern", "rate", "method", "imputer"]
 _SITE_SCORES = [
     *_CELL,
     *("site", "n_subjects", "subject_accuracy", "low", "high"),
-    *("chance_low", "chance_high", "subject_balanced_accuracy", "subject_roc_auc"),
+    *("chance", "subject_balanced_accuracy", "subject_roc_auc"),
 ]
 
 
@@ -179,7 +178,7 @@ class Results:
         return rows.reset_index(drop=True)
 
     def mean_scores(
-        self, metric: str = "balanced_accuracy", experiment: str = "accuracy"
+        self, metric: str = "subject_balanced_accuracy", experiment: str = "accuracy"
     ) -> pd.DataFrame:
         """Average a score over folds and seeds: one row per table and method, rates as columns.
 
@@ -293,16 +292,12 @@ def _ranking(ranked: dict[str, Planned], selections: pd.DataFrame) -> pd.DataFra
 def _protocol(protocols: dict[str, Any], tables: dict[str, StoredTable]) -> dict[str, Any]:
     """The protocol of the main experiment, with those of the others below it."""
     main: dict[str, Any] = protocols.get("accuracy") or next(iter(protocols.values()), {})
-    chance, sizes = {}, {}
-    for name, table in tables.items():
-        by_site = main.get("folds") == "site" and table.chance.get("by_site")
-        chance[name] = by_site or table.chance
-        sizes[name] = {key: table.about[key] for key in ("n_samples", "n_subjects", "n_classes")}
+    keys = ("n_samples", "n_subjects", "n_classes")
+    sizes = {name: {key: table.about[key] for key in keys} for name, table in tables.items()}
     return {
         **main,
         "n_repeats": len(main.get("seeds", [])),
         "optimistic": main.get("tuning") == "oracle",
-        "chance": chance,
         "sizes": sizes,
         "experiments": protocols,
     }
@@ -351,15 +346,13 @@ def site_scores(results: Results) -> pd.DataFrame:
 
 
 def judge_site(counts: Sequence[int], n_subjects: int, accuracy: float) -> dict[str, Any]:
-    """Return the interval of an accuracy at one site, and the band of chance there."""
+    """Return Wilson's interval of an accuracy at one site, and the share of the larger class."""
     low, high = wilson_interval(accuracy * n_subjects, n_subjects)
-    band = chance_band([n for n in counts if n])
     return {
         "n_subjects": n_subjects,
         "low": low,
         "high": high,
-        "chance_low": band.low,
-        "chance_high": band.high,
+        "chance": max(counts) / sum(counts),
     }
 
 

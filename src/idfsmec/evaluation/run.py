@@ -22,7 +22,6 @@ from idfsmec.errors import InputError
 from idfsmec.evaluation.clinical import check_prevalence, subject_groups
 from idfsmec.evaluation.protocol import Protocol, protocol_from, split_table
 from idfsmec.evaluation.results import RANKING, RESAMPLING, Results, picked_setting, write_files
-from idfsmec.evaluation.statistics import chance_bands
 from idfsmec.evaluation.store import Store, StoredTable, TaskResult
 from idfsmec.evaluation.tasks import (
     Task,
@@ -538,17 +537,12 @@ def _check_training(table: FeatureTable, protocol: Protocol) -> None:
 
 
 def stored_table(name: str, table: FeatureTable, known: StoredTable | None) -> StoredTable:
-    """Describe a table for the store, unless the store has it; with its chance levels."""
+    """Describe a table for the store, unless the store has it."""
     digest = table_digest(table)
     if known is not None and known.digest == digest and "groups" in known.about:
         return known
-    labels = table.y.to_numpy(), table.subjects.to_numpy()
-    chance: dict[str, Any] = {key: asdict(band) for key, band in chance_bands(*labels).items()}
-    if table.sites is not None and len(table.sites.unique()) > 1:
-        bands = chance_bands(*labels, folds=np.asarray(table.sites).astype(str))
-        chance["by_site"] = {key: asdict(band) for key, band in bands.items()}
     columns = tuple(map(str, table.X.columns))
-    return StoredTable(name, digest, columns, describe_table(table), chance)
+    return StoredTable(name, digest, columns, describe_table(table))
 
 
 def describe_table(table: FeatureTable) -> dict[str, Any]:

@@ -20,11 +20,11 @@ from idfsmec.errors import InputError
 if TYPE_CHECKING:  # who reads results needs none of what computes them
     from idfsmec.evaluation.tasks import Task
 
-FORMAT = 4
+FORMAT = 5
 #: Columns of each table; the first ones are its key, two of ``plan``. All but numbers are text.
 _TABLES = {
     "meta": ("name", "value"),
-    "tables": ("name", "digest", "columns", "about", "chance"),
+    "tables": ("name", "digest", "columns", "about"),
     "done": ("key", "task", "rows", "seconds", "rankings", "notes", "found", "finished"),
     "failed": ("key", "task", "error", "attempts", "finished"),
     "plan": ("experiment", "position", "key", "task", "table_name", "digest"),
@@ -43,7 +43,6 @@ class StoredTable:
     digest: str
     columns: tuple[str, ...] = field(repr=False)
     about: dict[str, Any] = field(repr=False)
-    chance: dict[str, Any] = field(repr=False)
 
 
 @dataclass
@@ -207,15 +206,15 @@ class Store(contextlib.AbstractContextManager["Store"]):
             for name in changed:
                 self._db.execute("DELETE FROM plan WHERE table_name = ?", [name])
             for table in tables:
-                parts = map(_pack, (table.columns, table.about, table.chance))
+                parts = map(_pack, (table.columns, table.about))
                 self._insert("tables", table.name, table.digest, *parts)
 
     def tables(self) -> dict[str, StoredTable]:
         """All tables by name."""
-        rows = self._db.execute("SELECT name, digest, columns, about, chance FROM tables")
+        rows = self._db.execute("SELECT name, digest, columns, about FROM tables")
         return {
-            name: StoredTable(name, digest, tuple(json.loads(columns)), *map(json.loads, rest))
-            for name, digest, columns, *rest in rows
+            name: StoredTable(name, digest, tuple(json.loads(columns)), json.loads(about))
+            for name, digest, columns, about in rows
         }
 
     def set_plan(self, experiment: str, tasks: Sequence[Task], *, keep: bool = False) -> None:

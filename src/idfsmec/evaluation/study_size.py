@@ -23,6 +23,7 @@ from idfsmec.errors import InputError
 from idfsmec.evaluation.protocol import Protocol, protocol_from, split_table
 from idfsmec.evaluation.results import Results, of_method
 from idfsmec.evaluation.run import ResultsFolder, Tables, method_or_ours, run_experiment
+from idfsmec.evaluation.statistics import interval_by_fold
 from idfsmec.evaluation.store import TaskResult
 from idfsmec.evaluation.tasks import (
     Task,
@@ -31,7 +32,7 @@ from idfsmec.evaluation.tasks import (
     make_task,
     score_fold,
 )
-from idfsmec.metrics import Codes, MeanInterval, corrected_interval, score_interval
+from idfsmec.metrics import Codes, MeanInterval
 from idfsmec.prediction.methods import METHODS, Classifier, Imputer, Method, with_parts
 from idfsmec.prediction.samples import (
     FoldSamples,
@@ -268,13 +269,11 @@ def electrode_curve(results: Results, table: str | None = None) -> ElectrodeCurv
     ours = next(name for name in rows["method"] if name not in (CHANCE, *HEADSETS))
     keys = ["method", "n_channels", "seed", "fold"]
     folds = rows.groupby(keys, sort=False)["subject_roc_auc"].mean()
-    sizes = rows["n_train"].mean(), rows["n_test"].mean()
-    every = int(rows["n_channels"].max())
+    n_train, every = rows["n_train_subjects"].mean(), int(rows["n_channels"].max())
     wide: dict[Any, pd.Series] = dict(folds.unstack(["method", "n_channels"]).items())
     records = []
     for (choice, number), aucs in wide.items():
-        auc = score_interval(aucs.dropna(), *sizes)
-        loss = corrected_interval((wide[ours, every] - aucs).dropna(), *sizes)
+        auc, loss = interval_by_fold(aucs, n_train), interval_by_fold(wide[ours, every] - aucs)
         records.append([choice, int(number), *astuple(auc)[:3], *astuple(loss)[:3]])
     columns = ["choice", "n_electrodes", "mean", "low", "high", "loss", "loss_low", "loss_high"]
     curve = pd.DataFrame(records, columns=columns)
@@ -522,13 +521,11 @@ def participant_curve(results: Results, table: str | None = None) -> Participant
     folds = rows.set_index(["seed", "fold"])["subject_roc_auc"]
     wide = {n: folds[(rows[size] == n).to_numpy()] for n in sorted(set(rows[size].tolist()))}
     every, records = max(wide), []
-    # Of all training subjects, for every size: smaller subsets overlap less, not more.
-    whole = rows[rows[size] == every]
-    sizes = whole["n_train"].mean(), whole["n_test"].mean()
     for number, aucs in wide.items():
-        repeats = [score_interval(a, *sizes).low > 0.5 for _, a in aucs.groupby(level="seed")]
-        records.append([number, *astuple(score_interval(aucs, *sizes))[:3], np.mean(repeats)])
+        # Folds hold out subjects of the whole study for every size.
+        repeats = [interval_by_fold(a, every).low > 0.5 for _, a in aucs.groupby(level="seed")]
+        records.append([number, *astuple(interval_by_fold(aucs, every))[:3], np.mean(repeats)])
     curve = pd.DataFrame(records, columns=["n_subjects", "mean", "low", "high", "significant"])
     half = min(wide, key=lambda number: abs(number - every / 2))
-    rise = corrected_interval((wide[every] - wide[half]).dropna(), *sizes)
+    rise = interval_by_fold(wide[every] - wide[half])
     return ParticipantCurve(curve, rows["seed"].nunique(), half, rise)

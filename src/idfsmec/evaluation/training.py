@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from idfsmec._parallel import count_jobs, run_tasks
 from idfsmec._validation import derive_seed
@@ -23,14 +21,13 @@ from idfsmec.evaluation.clinical import (
     summarise_clinical,
 )
 from idfsmec.evaluation.results import judge_site
-from idfsmec.evaluation.statistics import chance_band
 from idfsmec.metrics import (
     Codes,
     Floats,
-    auc_from_ranks,
-    draw_within_classes,
+    auc_by_fold,
+    balanced_accuracy,
+    fold_interval,
     mean_decisions,
-    weighted_aucs,
 )
 from idfsmec.prediction.calibration import Calibration
 from idfsmec.prediction.folds import Fold, FoldUnit, make_folds, most_splits
@@ -43,7 +40,6 @@ from idfsmec.table import FeatureTable
 
 #: Shares of the channels that are left to the subjects held out, for what becomes of the AUC.
 SHARES = (1.0, 0.75, 0.5, 0.25)
-_RESAMPLES, _TAILS = 1000, (0.025, 0.975)
 
 
 def train_model(
@@ -80,12 +76,12 @@ def train_model(
         Whether sites are brought to one location and scale, learned from the subjects trained on,
         or from those of the class named, such as ``"HC"``; the model keeps what was learned.
     n_splits : int, optional
-        Folds that keep subjects together, in proportion to the classes. By default 5, or as many
+        Folds that keep subjects together, in proportion to the classes. By default 10, or as many
         as the smallest class has subjects. By site there is one fold for each.
     n_repeats : int
         How often folds are drawn anew; by site once.
     seed : int
-        Of folds, resampled subjects and channels taken away.
+        Of folds and of channels taken away.
     n_jobs : int, optional
         Folds that are worked on at the same time, as in joblib: -1 is one per core.
     prevalence : float, optional
@@ -103,7 +99,8 @@ def train_model(
     -------
     Model
         ``performance`` has, by subject: ``metrics`` (``roc_auc`` and ``balanced_accuracy``, each
-        the mean over repetitions, its interval over resampled subjects, and the band of chance),
+        the mean over folds and repetitions, its interval for new subjects as in
+        :func:`idfsmec.metrics.fold_interval`, and ``chance``),
         ``calibration`` (probabilities against shares), ``clinical`` for two classes (sensitivity,
         specificity and predictive values, also by sex, age group and site where ``rows`` know
         them, and the decision curve), ``by_share`` (AUC when so many of the channels are left to
@@ -111,7 +108,7 @@ def train_model(
         probabilities for each share of channels; ``true``, classes; ``prior``, how frequent
         classes are taken to be; ``calibrated``, as a prediction would be, by the other subjects).
         With folds by site also ``by_site``: for each its ``n_subjects``, ``accuracy`` by subject
-        with an interval, and the band of chance.
+        with an interval, and ``chance``, the share of the larger class.
 
     Raises
     ------
@@ -131,7 +128,7 @@ def train_model(
         repeats = [make_folds(*sampled, folds, sites=table.sites)]
     else:
         if n_splits is None:
-            n_splits = min(5, max(most_splits(*sampled), 2))
+            n_splits = min(10, max(most_splits(*sampled), 2))
         seeds = [derive_seed("model", seed, repeat) for repeat in range(n_repeats)]
         repeats = [make_folds(*sampled, folds, n_splits, number) for number in seeds]
     used = _use_electrodes(table, electrodes, harmonize)
@@ -144,6 +141,10 @@ def train_model(
         for fold in splits
     ]
     probabilities = np.full((len(repeats), len(SHARES), len(table), len(model.classes)), np.nan)
+    fold_of = np.zeros((len(repeats), len(table)), dtype=np.intp)
+    for repeat, splits in enumerate(repeats):
+        for fold, (_, test) in enumerate(splits):
+            fold_of[repeat, test] = fold
     options = {"estimator": estimator, "electrodes": electrodes, "harmonize": harmonize}
     work, steps = (
         partial(_predict_fold, table=table, **options),
@@ -161,8 +162,9 @@ def train_model(
         **({"harmonize": harmonize} if harmonize else {}),
         **({"electrodes": electrodes} if electrodes else {}),
     }
-    options = {"by_site": folds == "site", "seed": seed, "prevalence": prevalence}
-    performance = _measure(model, table, probabilities, **options) | _use(model, used)
+    by_site = folds == "site"
+    performance = _measure(model, table, probabilities, fold_of, by_site, prevalence)
+    performance |= _use(model, used)
     return replace(model, protocol=protocol, performance=performance, audit=dict(audit or {}))
 
 
@@ -235,9 +237,8 @@ def _measure(
     model: Model,
     table: FeatureTable,
     probabilities: Floats,
-    *,
+    fold_of: Codes,
     by_site: bool,
-    seed: int,
     prevalence: float | None,
 ) -> dict[str, Any]:
     """Return the ``performance`` of a model on held-out subjects, in order of their names."""
@@ -254,23 +255,25 @@ def _measure(
     }
     # As predictions give them, each by the other subjects.
     calibrated = Calibration(held_out).leave_one_out()
-    right = calibrated.argmax(axis=1) == y
-    sites = np.asarray(table.sites).astype(str)[first] if by_site else np.zeros(y.size, dtype=str)
-    rng = np.random.default_rng(derive_seed("people", seed))
-    weights = np.vstack([np.ones(y.size), draw_within_classes(y, _RESAMPLES, rng)])
+    predicted, chance = calibrated.argmax(axis=1), 1 / len(model.classes)
+    fold_of = fold_of[:, first]
     aucs = [
-        _with_interval(np.mean([weighted_aucs(repeat, y, weights) for repeat in repeats], axis=0))
+        _interval(
+            [auc_by_fold(of, y, folds) for of, folds in zip(repeats, fold_of, strict=True)], y
+        )
         for repeats in by_subject.swapaxes(0, 1)
     ]
-    masks = [y == code for code in np.unique(y)]
-    recalls = [weights[:, of] @ right[of] / weights[:, of].sum(axis=1) for of in masks]
-    low, high = map(float, np.quantile(_permuted_aucs(by_subject[:, 0], y, sites, rng), _TAILS))
-    band = chance_band(np.bincount(y).tolist(), metric="balanced_accuracy")
-    chance = {"chance": band.chance, "chance_low": band.low, "chance_high": band.high}
+    recalls = [
+        [
+            balanced_accuracy(y[folds == fold], predicted[folds == fold])
+            for fold in np.unique(folds)
+        ]
+        for folds in fold_of
+    ]
     measured: dict[str, Any] = {
         "metrics": {
-            "roc_auc": {**aucs[0], "chance": 0.5, "chance_low": low, "chance_high": high},
-            "balanced_accuracy": {**_with_interval(np.mean(recalls, axis=0)), **chance},
+            "roc_auc": {**aucs[0], "chance": 0.5},
+            "balanced_accuracy": {**_interval(recalls, y), "chance": chance},
         },
         "by_share": [{"share": share, **auc} for share, auc in zip(SHARES, aucs, strict=True)],
         "calibration": calibration_groups(calibrated, y, model.classes),
@@ -286,32 +289,18 @@ def _measure(
             prevalence,
         )
     if by_site:
+        sites = np.asarray(table.sites).astype(str)[first]
         measured["by_site"] = rows = []
         for site in np.unique(sites):
             here = sites == site
-            accuracy, counts = float(right[here].mean()), np.bincount(y[here]).tolist()
+            accuracy = float((predicted == y)[here].mean())
+            counts = np.bincount(y[here]).tolist()
             judged = judge_site(counts, int(here.sum()), accuracy)
             rows.append({"site": str(site), **judged, "accuracy": accuracy})
     return measured
 
 
-def _with_interval(scores: Floats) -> dict[str, float]:
-    """Return the first score, with a 95 % CI from the others, those of resampled subjects."""
-    low, high = np.quantile(scores[1:], _TAILS)
-    return {"mean": float(scores[0]), "low": float(low), "high": float(high)}
-
-
-def _permuted_aucs(
-    probabilities: Floats, y: Codes, sites: NDArray[Any], rng: np.random.Generator
-) -> Floats:
-    """AUC when subjects exchange their labels, with those of their site: (n_resamples,)."""
-    labels = np.tile(y, (_RESAMPLES, 1))
-    for site in np.unique(sites):
-        members = np.flatnonzero(sites == site)
-        labels[:, members] = rng.permuted(labels[:, members], axis=1)
-    aucs = []
-    for code in range(probabilities.shape[-1]):
-        ranks = rankdata(probabilities[..., code], axis=1).mean(axis=0)
-        member = (labels == code).astype(np.float64)[:, None, :]
-        aucs.append(auc_from_ranks(ranks[:, None], member)[:, 0, 0])
-    return np.asarray(np.mean(aucs, axis=0))
+def _interval(scores: Sequence[Any], y: Codes) -> dict[str, float]:
+    """Return the mean of a score by repetition and fold, with its 95 % CI."""
+    ci = fold_interval(np.array(scores), y.size)
+    return {"mean": ci.mean, "low": ci.low, "high": ci.high}

@@ -10,8 +10,8 @@ The rules, in the order in which they are applied:
    subject's own direction. A channel that fails in one class is suppressed as a whole.
 4. If some subjects lack some of the released channels, only electrodes are released: the sums of a
    channel that is computed from others would, with theirs, leave the subjects who lack one. For
-   the same reason equal columns and dependent channels are refused, where enough subjects have
-   all channels to see it.
+   the same reason equal columns and dependent channels are refused, also among the conditions of
+   an electrode, where enough subjects have all of them to see it.
 5. Squares of means (Q) are suppressed where 1 to ``min_subjects - 1`` subjects of a cell have
    several different samples: products less squares are the variance within these subjects.
 
@@ -183,7 +183,9 @@ class _Subjects(Subjects):
     """Subjects of a site by channel and cell; cell ``fold * n_classes + class``."""
 
     def __init__(self, source: Source, study_key: bytes) -> None:
-        super().__init__(source)
+        super().__init__(source, keep_means=True)
+        self.mean, self.mean_square = self.means
+        self.shift, self.scale = self.units
         self.folds, self.n_classes = name_folds(self.names, key=study_key), len(self.labels)
         self.have = self.counts[:, :-2] > 0
         self.left_out = np.zeros_like(self.have)
@@ -297,15 +299,31 @@ def _refuse_dependent(
     have = subjects.have[:, released]
     if (have == have[:, :1]).all():
         return "all channels have the same participants"
-    _refuse_derived([str(subjects.source.channels[v]) for v in released], electrodes)
-    complete = have.all(axis=1)
-    n, most = int(complete.sum()), 2 * len(released)
+    names = {v: str(subjects.source.channels[v]) for v in released}
+    _refuse_derived([*names.values()], electrodes)
+    # A condition may be a mean or difference of others, which few participants show.
+    by_electrode = pd.Series(names).map(lambda name: split_condition(name)[0])
+    for _, conditions in by_electrode.groupby(by_electrode, sort=False):
+        _refuse_computed(subjects, conditions.index.tolist())
+    n, most = _refuse_computed(subjects, released), 2 * len(released)
     if n <= most:
         return (
             f"not tested whether columns follow from other channels: {n} participants have all "
             f"channels, and the test needs more than {most}"
         )
-    columns = np.concatenate([subjects.columns[v] for v in released])
+    return "columns do not follow from other channels"
+
+
+def _refuse_computed(subjects: _Subjects, channels: Sequence[int]) -> int:
+    """Refuse columns that follow from others of these channels; return who has all of them.
+
+    Nothing is tested where they are at most twice as many as the channels.
+    """
+    complete = subjects.have[:, channels].all(axis=1)
+    n = int(complete.sum())
+    if n <= 2 * len(channels) or len(channels) == 1:
+        return n
+    columns = np.concatenate([subjects.columns[v] for v in channels])
     names = np.array(subjects.source.columns)[columns]
     means = subjects.mean[np.ix_(complete, columns)]
     means = means - means.mean(axis=0)
@@ -313,7 +331,7 @@ def _refuse_dependent(
     unit = means / np.where(length > 0, length, 1.0)
     _refuse_equal(unit, names)
     _refuse_balanced(unit, names)
-    return "columns do not follow from other channels"
+    return n
 
 
 def _refuse_derived(channels: Sequence[str], electrodes: Collection[str]) -> None:
@@ -369,8 +387,9 @@ def _refuse_balanced(unit: Array, names: NDArray[np.str_]) -> None:
             channels = [column.rpartition(SEPARATOR)[0] for column in top]
             raise InputError(
                 f"Feature {name!r} of a channel follows from that of others, as after an average "
-                f"reference ({', '.join(channels[:5])}): together they would reveal participants "
-                "who lack one. Leave its columns out of the table that is summarised."
+                f"reference or a difference of conditions ({', '.join(channels[:5])}): together "
+                "they would reveal participants who lack one. Leave its columns out of the table "
+                "that is summarised."
             )
 
 
@@ -458,7 +477,7 @@ def _acquisition(subjects: _Subjects, min_subjects: int) -> list[dict[str, Any]]
     """Count subjects by class and acquisition fact; rare values are merged into "other"."""
     classes = [subjects.labels[code] for code in subjects.codes]
     labels = dict(zip(subjects.names.tolist(), classes, strict=True))
-    devices = subjects.devices.items()
+    devices = subjects.rows.devices.items()
     rows = [{"subject": s, "label": labels[s], "device": device} for s, device in devices]
     for recording in subjects.source.info.get("recordings") or []:
         facts = recording.get("facts") if isinstance(recording, Mapping) else None

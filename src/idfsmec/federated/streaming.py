@@ -1,14 +1,17 @@
-"""Tables read a few rows at a time: pieces, statistics of each subject, and sums.
+"""Tables read a few columns and rows at a time: statistics of each subject, and sums.
 
-A table is read twice. The first pass counts the samples of each subject that have each channel,
-and sums up each subject's values and squares: memory grows with subjects x features. The second
-pass sums up samples with the weights that follow.
+Columns about rows come first: they say whose each row is. Then blocks of channels are read twice,
+each block by one process. The first time the samples of each subject that have each channel are
+counted, and values are summed up by subject; the second time samples are summed up with the
+weights that follow. A process holds a few times :data:`ELEMENTS` numbers, whatever the size of the
+table; beside that there are two numbers per row, and counts per subject and channel.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,10 +21,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from idfsmec._files import check_readable
-from idfsmec._parallel import one_blas_thread
+from idfsmec._parallel import one_blas_thread, run_tasks
 from idfsmec.errors import InputError
 from idfsmec.federated.summary import Columns, Study, join_condition, pooled
 from idfsmec.solver.scaling import Scaling, safe_scale
@@ -29,17 +33,21 @@ from idfsmec.solver.sums import (
     N_FOLDS,
     N_REPEATS,
     Sums,
-    count_samples,
-    hash_samples,
+    is_observed,
+    join_blocks,
     join_sums,
+    mixed,
     n_repeats,
     subject_folds,
+    sum_bits,
     table_sums,
 )
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import (
     CONDITION,
+    LABEL,
     SITE,
+    SUBJECT,
     channel_codes,
     join_column,
     part_header,
@@ -51,32 +59,31 @@ from idfsmec.table.files import check_schema, file_format, info_of
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-# Numbers read at a time: they fit any memory, and are enough to be summed fast.
-_ELEMENTS = 8_000_000
-_SECONDS_PER_VALUE = 1.5e-7  # of two passes, measured on one core
-_ABOUT = ("subject", "label")
+#: Numbers that a process holds at a time, a few times over.
+ELEMENTS = 8_000_000
+# Rows read at a time, unless these are too many numbers.
+_ROWS = 32_768
+# Blocks of channels of a table with more numbers than that, for processes to share out.
+_FEWEST_BLOCKS = 8
+_SECONDS_PER_VALUE = 4e-8  # of all passes, measured on one core
 #: Columns about rows that name the device, the first that there is.
 _DEVICES = ("device", "amplifier")
 
 
 @dataclass(frozen=True)
-class Piece:
-    """Some rows of a table: values (n, D), labels, subjects, conditions and devices (n,)."""
-
-    X: Array
-    labels: NDArray[Any]
-    subjects: NDArray[Any]
-    conditions: NDArray[Any] | None = None
-    devices: NDArray[Any] | None = None
-
-
-@dataclass(frozen=True)
 class Source(Columns):
-    """A table that can be read in pieces, more than once."""
+    """A table that can be read in parts, more than once.
+
+    A part is the path of a Parquet file, a data set, a Dask dataframe, or a pair of a frame about
+    rows and an array of values; with each comes what errors begin with. With conditions, each of
+    them has columns of its own, of the ``stored`` ones.
+    """
 
     columns: tuple[str, ...]
     column_channels: tuple[Any, ...]
-    pieces: Callable[[], Iterator[Piece]]
+    parts: tuple[tuple[str, Any], ...]
+    stored: tuple[str, ...]
+    conditions: tuple[str, ...] = ()
     info: Mapping[str, Any] = field(default_factory=dict)  # how it was made
     name: str = "The table"  # what messages call it
 
@@ -99,11 +106,12 @@ class Source(Columns):
 def open_source(
     table: Any, channels: Sequence[Any] | None = None, conditions: Sequence[str] = ()
 ) -> Source:
-    """Open a table for reading in pieces; channels are by default those of the column names.
+    """Open a table for reading; channels are by default those of the column names.
 
     Each of the conditions gets channels of its own, such as ``F3 (eyes-open)``.
     """
     name, parts = "The table", [("", table)]
+    info: Mapping[str, Any]
     if isinstance(table, FeatureTable):
         warn_of_two_sites(table.subjects, table.sites, stacklevel=4)
     elif not (isinstance(table, ds.Dataset) or hasattr(table, "to_delayed")):
@@ -111,26 +119,18 @@ def open_source(
         if path.suffix.lower() == ".summary":
             raise InputError(f"{path}: is a summary, not a table: give it to fit_summaries.")
         if path.is_dir() or (path.is_file() and file_format(path) == "parquet"):
-            name = str(path)
-            parts = [(f"{file}: ", _open_file(file)) for file in parquet_files(path)]
-            _announce(path, [dataset for _, dataset in parts])
+            name, parts = str(path), [(f"{file}: ", file) for file in parquet_files(path)]
         else:
             table = FeatureTable.read(path)
     if isinstance(table, FeatureTable):
-        columns, info = list(table.X.columns), table.info
+        columns, info = list(map(str, table.X.columns)), table.info
         about = pd.DataFrame() if table.rows is None else table.rows
-        device = next((name for name in _DEVICES if name in about.columns), None)
-        extra = (
-            about[name].astype(str).to_numpy() if name in about else None
-            for name in (CONDITION, device)
-        )
-        piece = Piece(table.X.to_numpy(), table.y.to_numpy(), table.subjects.to_numpy(), *extra)
-        pieces: Callable[[], Iterator[Piece]] = partial(iter, [piece] if len(table.X) else [])
+        rows = {name: about[name].astype(str) for name in (CONDITION, *_DEVICES) if name in about}
+        labelled = {SUBJECT: table.subjects.array, LABEL: table.y.array, **rows}
+        parts = [("", (pd.DataFrame(labelled), table.X.to_numpy()))]
     else:
-        first = parts[0][1]
-        columns = part_header(_header(first))[1]
-        info = info_of(first.schema) if isinstance(first, ds.Dataset) else {}
-        pieces = partial(_pieces, parts, columns)
+        with _naming(parts[0][0]):
+            columns, info = part_header(_header(parts[0][1]))[1], _check_files(parts)
     if channels is None:
         channels = [split_column(column)[0] for column in columns]
     if len(channels) != len(columns):
@@ -138,48 +138,15 @@ def open_source(
             f"channels has {len(channels)} labels for {len(columns)} features.",
             argument="channels",
         )
-    source = Source(tuple(columns), tuple(channels), pieces, info, name)
-    return _side_by_side(source, conditions) if conditions else source
-
-
-def _side_by_side(source: Source, conditions: Sequence[str]) -> Source:
-    """Give each condition columns of its own, in which samples of others are missing."""
-    pairs = list(zip(source.columns, source.column_channels, strict=True))
-    columns = [
-        join_column(join_condition(channel, name), split_column(column)[1])
-        for name in conditions
-        for column, channel in pairs
-    ]
-    channels = [join_condition(channel, name) for name in conditions for _, channel in pairs]
-
-    def pieces() -> Iterator[Piece]:
-        missing = set(conditions)
-        for piece in source.pieces():
-            known = np.full(len(piece.X), "") if piece.conditions is None else piece.conditions
-            of_condition = known[:, None] == np.array(conditions)
-            rows = of_condition.any(axis=1)
-            missing -= set(known[rows].tolist())
-            X = np.where(of_condition[rows, :, None], piece.X[rows, None, :], np.nan)
-            some = (None if part is None else part[rows] for part in (known, piece.devices))
-            if rows.any():
-                wide = X.reshape(len(X), len(columns))
-                yield Piece(wide, piece.labels[rows], piece.subjects[rows], *some)
-        if missing:
-            raise InputError(f"{source.name}: has no samples of condition {min(missing)!r}.")
-
-    return replace(source, columns=tuple(columns), column_channels=tuple(channels), pieces=pieces)
-
-
-def _announce(path: Path, datasets: Sequence[ds.Dataset]) -> None:
-    """Warn, before it is read, of a table that takes minutes to read."""
-    n_rows = sum(dataset.count_rows() for dataset in datasets)
-    minutes = n_rows * len(datasets[0].schema) * _SECONDS_PER_VALUE / 60
-    if minutes >= 1:
-        warnings.warn(
-            f"{path}: declares {n_rows:,} rows of {len(datasets[0].schema):,} columns; reading "
-            f"them takes about {minutes:,.0f} minutes.",
-            stacklevel=4,
-        )
+    pairs = list(zip(channels, columns, strict=True))
+    if conditions:
+        pairs = [
+            (join_condition(channel, at), join_column(join_condition(channel, at), feature))
+            for at in conditions
+            for channel, (_, feature) in zip(channels, map(split_column, columns), strict=True)
+        ]
+    of_columns, names = zip(*pairs, strict=True) if pairs else ((), ())
+    return Source(names, of_columns, tuple(parts), tuple(columns), tuple(conditions), info, name)
 
 
 def parquet_files(path: Path) -> list[Path]:
@@ -197,84 +164,85 @@ def parquet_files(path: Path) -> list[Path]:
     return files
 
 
-def _open_file(file: Path) -> ds.Dataset:
-    """Open a Parquet file that holds a table."""
-    checked = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
-    parquet = ds.ParquetFileFormat(default_fragment_scan_options=checked)
+def _check_files(parts: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse files that do not belong together; warn of what takes minutes; return ``info``."""
+    (_, first), n_rows, columns = parts[0], 0, set[str]()
+    if not isinstance(first, Path):
+        return info_of(first.schema) if isinstance(first, ds.Dataset) else {}
+    info: dict[str, Any] = {}
+    for where, part in parts:
+        with _naming(where), _open_file(part) as file:
+            features = set(check_schema(file.schema_arrow, file.schema_arrow.names))
+            of_part = info_of(file.schema_arrow)
+            info, columns = (info, columns) if columns else (of_part, features)
+            if differing := columns ^ features:
+                raise InputError(f"has other columns than {first.name}, such as {min(differing)}.")
+            n_rows += file.metadata.num_rows
+    if (minutes := n_rows * len(columns) * _SECONDS_PER_VALUE / 60) >= 1:
+        warnings.warn(
+            f"{first.parent}: declares {n_rows:,} rows of {len(columns):,} columns; reading them "
+            f"takes about {minutes:,.0f} minutes on one core.",
+            stacklevel=4,
+        )
+    return info
+
+
+def _open_file(file: Path) -> pq.ParquetFile:
+    # Some pages of a column at a time, not all of them.
+    options = {"pre_buffer": False, "buffer_size": 2**20}
+    return pq.ParquetFile(file, page_checksum_verification=True, **options)
+
+
+@contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Name the part of a table in errors."""
     try:
-        dataset = ds.dataset(str(file), format=parquet)
-        check_schema(dataset.schema, dataset.schema.names)
-        info_of(dataset.schema)
+        yield
     except InputError as error:
-        raise InputError(f"{file}: {error}") from None
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{file}: not a readable Parquet file ({error}).") from error
-    return dataset
+        raise InputError(f"{where}{error}") from None
+    except (OSError, pa.ArrowException, ValueError, TypeError) as error:
+        damaged = where and isinstance(error, OSError | pa.ArrowException)
+        what = "Parquet file" if damaged else "table"
+        raise InputError(f"{where or 'The table: '}not a readable {what} ({error}).") from error
 
 
-def _header(table: Any) -> list[str]:
-    return table.schema.names if isinstance(table, ds.Dataset) else list(table.columns)
+def _header(part: Any) -> list[str]:
+    if isinstance(part, Path):
+        return list(pq.read_schema(part).names)
+    return part.schema.names if isinstance(part, ds.Dataset) else list(part.columns)
 
 
-def _pieces(parts: Sequence[tuple[str, Any]], columns: Sequence[str]) -> Iterator[Piece]:
-    """Read parts of a table, each with what errors begin with; warn of subjects at two sites."""
-    sites: set[tuple[Any, Any]] = set()
-    for where, table in parts:
-        if differing := set(columns) ^ set(part_header(_header(table))[1]):
-            first = Path(parts[0][0].removesuffix(": ")).name
-            raise InputError(f"{where}has other columns than {first}, such as {min(differing)}.")
-        try:
-            for batch in _batches(table, columns):
-                if len(batch):
-                    yield _piece(batch, columns, sites)
-        except InputError as error:
-            raise InputError(f"{where}{error}") from None
-        except (OSError, pa.ArrowException, ValueError, TypeError) as error:
-            where = where or "The table: "
-            raise InputError(f"{where}not a readable table ({error}).") from error
-    frame = pd.DataFrame(sorted(sites), columns=[_ABOUT[0], SITE], dtype=object)
-    warn_of_two_sites(frame[_ABOUT[0]], frame[SITE], stacklevel=6)
-
-
-def _batches(table: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Read some rows at a time; of a Dask dataframe, a partition."""
-    if isinstance(table, ds.Dataset):
-        others = [name for name in (SITE, CONDITION, *_DEVICES) if name in table.schema.names]
-        yield from table.to_batches(
-            columns=[*_ABOUT, *others, *columns],
-            batch_size=max(256, _ELEMENTS // max(1, len(columns))),
-            # Arrow would hold dozens of batches.
-            batch_readahead=1,
-            fragment_readahead=1,
-        )
+def _batches(part: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Read some columns, some rows at a time; of a Dask dataframe a partition."""
+    n_rows = max(256, min(_ROWS, ELEMENTS // max(1, len(columns))))
+    if isinstance(part, Path):
+        with _open_file(part) as file:
+            yield from file.iter_batches(n_rows, columns=list(columns), use_threads=False)
+    elif isinstance(part, ds.Dataset):
+        ahead = {"batch_readahead": 1, "fragment_readahead": 1}  # Arrow would hold dozens
+        yield from part.to_batches(columns=list(columns), batch_size=n_rows, **ahead)
     else:
-        for part in table.partitions:
-            yield pa.RecordBatch.from_pandas(part.compute(), preserve_index=False)
+        for partition in part[list(columns)].partitions:
+            yield pa.RecordBatch.from_pandas(partition.compute(), preserve_index=False)
 
 
-def _piece(batch: pa.RecordBatch, columns: Sequence[str], sites: set[tuple[Any, Any]]) -> Piece:
-    subjects, labels = (_clean_column(batch.column(name), name) for name in _ABOUT)
-    if SITE in batch.schema.names:
-        there = _clean_column(batch.column(SITE), SITE)
-        sites |= set(zip(subjects.tolist(), there.tolist(), strict=True))
-    X = np.empty((len(batch), len(columns)), order="F")
-    for j, name in enumerate(columns):
-        X[:, j] = batch.column(name).to_numpy(zero_copy_only=False)
-    if np.isinf(X).any():
-        column = columns[int(np.flatnonzero(np.isinf(X).any(axis=0))[0])]
-        raise InputError(
-            f"Column {column!r} contains infinity: repair or drop these values first."
-        )
-    device = next((name for name in _DEVICES if name in batch.schema.names), None)
-    extra = (
-        np.array(batch.column(name).to_pylist(), dtype=str) if name in batch.schema.names else None
-        for name in (CONDITION, device)
-    )
-    return Piece(X, labels, subjects, *extra)
+def _rows_of(part: Any) -> Iterator[pd.DataFrame]:
+    """Read what is known of rows, some at a time: subject and label, and others as text."""
+    if isinstance(part, tuple):
+        yield part[0]
+        return
+    others = [name for name in (SITE, CONDITION, *_DEVICES) if name in _header(part)]
+    for batch in _batches(part, [SUBJECT, LABEL, *others]):
+        rows = {name: _clean(batch.column(name), name) for name in (SUBJECT, LABEL)}
+        for name in others:
+            column = batch.column(name)
+            text = _clean(column, name) if name == SITE else map(str, column.to_pylist())
+            rows[name] = np.array([*text], dtype=object)
+        yield pd.DataFrame(rows)
 
 
-def _clean_column(column: pa.Array, name: str) -> NDArray[Any]:
-    """Labels or subjects; each is checked once, however often it comes."""
+def _clean(column: pa.Array, name: str) -> NDArray[Any]:
+    """Labels, subjects or sites; each is checked once, however often it comes."""
     coded = column.dictionary_encode()
     each = coded.dictionary.to_pandas()
     if coded.null_count:
@@ -284,83 +252,248 @@ def _clean_column(column: pa.Array, name: str) -> NDArray[Any]:
     return column_of
 
 
+class Rows:
+    """Whose the rows of a table are, and how their values are read."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        frames: list[pd.DataFrame] = []
+        for where, part in source.parts:
+            with _naming(where):
+                frames += _rows_of(part)
+        rows = pd.concat(frames) if frames else pd.DataFrame(columns=[SUBJECT, LABEL])
+        rows = rows.reset_index(drop=True).assign(**{SUBJECT: rows[SUBJECT].astype(str).array})
+        self.condition = np.zeros(len(rows), dtype=np.intp)  # number of each row's condition
+        if source.conditions:
+            named = rows.get(CONDITION, pd.Series("", rows.index))
+            if missing := set(source.conditions) - set(named):
+                raise InputError(f"{source.name}: has no samples of condition {min(missing)!r}.")
+            self.condition = pd.Index(source.conditions).get_indexer(pd.Index(named))
+        used = self.condition >= 0
+        rows = rows[used]
+        if rows.empty:
+            raise InputError(f"{source.name}: there are no samples in it.")
+        groups = rows.groupby([SUBJECT, LABEL], sort=False)
+        names, labels = zip(*groups.groups, strict=True)
+        #: Of each subject of each class, p of them, in the order of their first rows.
+        self.names, self.labels = np.array(names), sorted(set(labels))
+        self.codes = np.array([self.labels.index(label) for label in labels], dtype=np.intp)
+        self.member = np.full(used.size, -1)  # of each row, its subject
+        self.member[used] = groups.ngroup()
+        if SITE in rows:
+            pairs = rows[[SUBJECT, SITE]].drop_duplicates().sort_values([SUBJECT, SITE])
+            warn_of_two_sites(pairs[SUBJECT], pairs[SITE], stacklevel=6)
+        device = next((name for name in _DEVICES if name in rows), None)
+        known = rows.drop_duplicates(SUBJECT, keep="last")
+        #: Of each subject, where the table names it.
+        self.devices = (
+            {} if device is None else dict(zip(known[SUBJECT], known[device], strict=True))
+        )
+
+    @property
+    def size(self) -> int:
+        """Number of subjects, once for each class."""
+        return self.codes.size
+
+    def read(self, columns: Indices) -> Iterator[tuple[Indices, Array]]:
+        """Read some columns: numbers of rows, subject after subject, and values (d, n)."""
+        source, first = self.source, 0
+        condition, stored = np.divmod(columns, len(source.stored))
+        names = [source.stored[j] for j in stored]
+        for where, part in source.parts:
+            with _naming(where):
+                for X in _columns_of(part, names, stored):
+                    rows = np.arange(first, first + X.shape[1])
+                    first += rows.size
+                    for name in np.array(names)[np.isinf(X).any(axis=1)]:
+                        raise InputError(
+                            f"Column {str(name)!r} contains infinity: repair or drop these values "
+                            "first."
+                        )
+                    X[condition[:, None] != self.condition[rows]] = np.nan
+                    member = self.member[rows]
+                    if (np.diff(member) < 0).any() or member[0] < 0:
+                        order = np.argsort(member, kind="stable")
+                        order = order[np.searchsorted(member[order], 0) :]
+                        rows, X = rows[order], X[:, order]
+                    if rows.size:
+                        yield rows, X
+
+
+def _columns_of(part: Any, names: Sequence[str], stored: Indices) -> Iterator[Array]:
+    """Read columns, some rows at a time, as (d, n)."""
+    if isinstance(part, tuple):
+        yield np.ascontiguousarray(part[1][:, stored].T)
+        return
+    for batch in _batches(part, list(dict.fromkeys(names))):
+        X = np.empty((len(names), len(batch)))
+        for values, name in zip(X, names, strict=True):
+            values[:] = batch.column(name).to_numpy(zero_copy_only=False)
+        if len(batch):
+            yield X
+
+
+@dataclass(frozen=True)
+class _Block:
+    """What the first reading tells of some channels (v) with d columns."""
+
+    counts: Array  # samples of each subject that have each channel, (p, v)
+    bits: NDArray[np.uint64]  # of each row
+    seen: NDArray[np.bool_]  # whether a row has any of the channels
+    units: Array  # shift and scale, (2, d)
+    moments: Array  # of each class: subjects, and sums of their means and of their squares
+    means: Array  # of each subject, or none: means of values and of their squares, (2, p, d)
+
+
+def _read_block(channels: Indices, rows: Rows, units: Array | None, keep_means: bool) -> _Block:
+    """Read channels for the first time."""
+    columns, own = _own_columns(channels, rows)
+    counts, d = np.zeros((rows.size, channels.size)), columns.size
+    bits, seen = (
+        np.zeros(rows.member.size, dtype=np.uint64),
+        np.zeros(rows.member.size, dtype=bool),
+    )
+    sums = np.zeros((1 + keep_means, d, rows.size))
+    without = np.full(d, units is None)
+    shift, scale = (np.zeros(d), np.ones(d)) if units is None else units[:, columns]
+    for at, X in rows.read(columns):
+        member = rows.member[at]
+        starts = np.flatnonzero(np.diff(member, prepend=-1))
+        who = member[starts]
+        observed = np.concatenate([is_observed(X[None, part].swapaxes(1, 2)) for part in own])
+        counts[who] += np.add.reduceat(observed, starts, axis=1, dtype=float).T
+        bits[at], seen[at] = sum_bits(X.T, own), observed.any(axis=0)
+        # Near the mean of the first values of a column, so that squares lose no digits.
+        first = np.flatnonzero(without)
+        first = first[~np.isnan(X[first]).all(axis=1)]
+        if first.size:
+            without[first], some = False, X[first]
+            shift[first] = Scaling.learn(some.T).mean
+            most = np.nanmax(np.abs(some - shift[first, None]), axis=1, initial=0.0)
+            scale[first] = safe_scale(most)
+        X -= shift[:, None]
+        if (scale != 1).any():
+            X /= scale[:, None]
+        for part, has in zip(own, observed, strict=True):
+            if not has.all():
+                X[np.ix_(part, ~has)] = 0.0
+        for total in sums:
+            total[:, who] += np.add.reduceat(X, starts, axis=1)
+            np.square(X, out=X)
+    of_column = channel_codes(own)
+    means = sums / np.maximum(counts, 1.0).T[of_column]
+    by_class = (rows.codes == np.arange(len(rows.labels))[:, None]).astype(float)
+    n = (by_class @ (counts > 0))[:, of_column]
+    moments = np.stack([n, by_class @ means[0].T, by_class @ (means[0] ** 2).T], axis=1)
+    kept = means.swapaxes(1, 2) if keep_means else np.zeros((2, 0, d))
+    return _Block(counts, bits, seen, np.stack([shift, scale]), moments, kept)
+
+
+def _sum_block(
+    channels: Indices, rows: Rows, units: Array, counts: Array, folds: Indices, n_folds: int
+) -> Sums:
+    """Read channels for the second time, and sum them up."""
+    columns, own = _own_columns(channels, rows)
+    of_channels = counts[:, [*channels, -2, -1]]
+    sums: list[Sums] = []
+    with one_blas_thread():
+        for at, X in rows.read(columns):
+            member = rows.member[at]
+            part = table_sums(
+                X.T,
+                own,
+                rows.codes[member],
+                folds[:, member],
+                len(rows.labels),
+                n_folds=n_folds,
+                groups=member,
+                counts=of_channels,
+                units=(units[0, columns], units[1, columns]),
+            )
+            sums = [join_sums([*sums, part])]
+    blocks = [
+        replace(block, channels=channels[block.channels], columns=columns[block.columns])
+        for block in sums[0].blocks
+    ]
+    return replace(sums[0], blocks=tuple(blocks))
+
+
+def _own_columns(channels: Indices, rows: Rows) -> tuple[Indices, list[Indices]]:
+    """Columns of channels, and where those of each of them are among these."""
+    parts = [rows.source.channel_columns[v] for v in channels]
+    ends = np.cumsum([part.size for part in parts])
+    return np.concatenate(parts), np.split(np.arange(ends[-1]), ends[:-1])
+
+
 class Subjects:
     """What is known of each subject of each class of a table, p rows, once it has been read."""
 
-    def __init__(self, source: Source, units: tuple[Array, Array] | None = None) -> None:
-        self.source, self.columns = source, source.channel_columns
-        rows: dict[tuple[str, Any], int] = {}
+    def __init__(
+        self, source: Source, units: Array | None = None, *, keep_means: bool = False
+    ) -> None:
+        self.source, self.columns, self.rows = source, source.channel_columns, Rows(source)
+        rows, d = self.rows, len(source.columns)
+        self.names, self.labels, self.codes = rows.names, rows.labels, rows.codes
         # Samples that have each channel, all samples, and samples that have any channel
-        self.counts = np.zeros((0, len(self.columns) + 2))
-        # Of all values, whatever the order of samples
-        self.hashes = np.zeros(0, dtype=np.uint64)
-        self.devices: dict[str, str] = {}  # of each subject, where the table names it
-        sums = np.zeros((2, 0, len(source.columns)))
-        without_units = np.full(len(source.columns), units is None)
-        for piece in source.pieces():
-            if units is None:
-                units = np.zeros(len(source.columns)), np.ones(len(source.columns))
-            # Near the mean of the first values of a column, so that squares lose no digits
-            first = np.flatnonzero(without_units)
-            first = first[~np.isnan(piece.X[:, first]).all(axis=0)]
-            if first.size:
-                without_units[first], X = False, piece.X[:, first]
-                units[0][first] = shift = Scaling.learn(X).mean
-                units[1][first] = safe_scale(np.nanmax(np.abs(X - shift), axis=0, initial=0.0))
-            names = piece.subjects.astype(str)
-            keys = zip(names.tolist(), piece.labels.tolist(), strict=True)
-            member = np.array([rows.setdefault(key, len(rows)) for key in keys], dtype=np.intp)
-            new = (0, len(rows) - len(self.counts))
-            self.counts = np.pad(self.counts, (new, (0, 0)))
-            self.hashes, sums = np.pad(self.hashes, new), np.pad(sums, ((0, 0), new, (0, 0)))
-            if piece.devices is not None:
-                self.devices |= dict(zip(names, piece.devices, strict=True))
-            count_samples(piece.X, self.columns, member, self.counts)
-            np.add.at(self.hashes, member, hash_samples(piece.X, self.columns))
-            values = (piece.X - units[0]) / units[1]
-            for own in self.columns:
-                values[np.ix_(np.isnan(values[:, own]).any(axis=1), own)] = 0.0
-            for part, power in zip(sums, (values, values**2), strict=True):
-                np.add.at(part, member, power)
-        if units is None:
-            raise InputError(f"{source.name}: there are no samples in it.")
-        self.labels = sorted({label for _, label in rows})
-        self.codes = np.array([self.labels.index(label) for _, label in rows], dtype=np.intp)
-        self.names = np.array([name for name, _ in rows], dtype=object).astype(str)
-        self.shift, self.scale = units
-        # Of the values, after shift and scale, over the samples that have the channel; 0 without
-        per_feature = np.maximum(self.counts[:, channel_codes(self.columns)], 1.0)
-        self.mean, self.mean_square = sums / per_feature
+        self.counts = np.zeros((rows.size, len(self.columns) + 2))
+        self.units = np.zeros((2, d))  # shift and scale
+        #: Of each class: subjects with the channel, sums of their means and of squares of these.
+        self.moments = np.zeros((len(self.labels), 3, d))
+        #: Of each subject: means of values and of squares, over the samples with the channel.
+        self.means = np.zeros((2, rows.size if keep_means else 0, d))
+        bits = np.zeros(rows.member.size, dtype=np.uint64)
+        seen = np.zeros(rows.member.size, dtype=bool)
+        read = partial(_read_block, rows=rows, units=units, keep_means=keep_means)
+        for channels, block in self._by_block(read):
+            columns = np.concatenate([self.columns[v] for v in channels])
+            self.counts[:, channels] = block.counts
+            self.units[:, columns], self.moments[..., columns] = block.units, block.moments
+            self.means[..., columns] = block.means
+            bits, seen = bits + block.bits, seen | block.seen
+        used = rows.member >= 0
+        self.hashes = mixed(bits)[used]  # of the samples
+        self.counts[:, -2] = np.bincount(rows.member[used], minlength=rows.size)
+        self.counts[:, -1] = np.bincount(rows.member[used], seen[used], rows.size)
+
+    def _by_block(self, task: Callable[[Indices], Any]) -> Iterator[tuple[Indices, Any]]:
+        """Call a function with the channels of every block, in processes where these can read."""
+        sizes = np.array([part.size for part in self.columns])
+        most = ELEMENTS // self.rows.size
+        if self.rows.member.size * sizes.sum() > ELEMENTS:
+            most = min(most, -(-int(sizes.sum()) // _FEWEST_BLOCKS))
+        number = (np.cumsum(sizes) - 1) // max(most, int(sizes.max()))
+        blocks = [np.flatnonzero(number == i) for i in np.unique(number)]
+        if all(isinstance(part, Path | tuple) for _, part in self.source.parts):
+            for position, result in run_tasks(task, blocks):
+                yield blocks[position], result
+            return
+        for channels in blocks:
+            with one_blas_thread():
+                yield channels, task(channels)
 
     def sums(self, folds: Indices, n_folds: int = N_FOLDS) -> Sums:
         """Read the table again and sum it up, each subject, in folds (n_repeats, p), once."""
-        parts: list[Sums] = []
-        rows = pd.MultiIndex.from_arrays([self.names, self.codes])
-        with one_blas_thread():
-            for piece in self.source.pieces():
-                codes = np.searchsorted(np.array(self.labels), piece.labels).astype(np.intp)
-                wanted = pd.MultiIndex.from_arrays([piece.subjects.astype(str), codes])
-                member = rows.get_indexer(wanted).astype(np.intp)
-                part = table_sums(
-                    piece.X,
-                    self.columns,
-                    codes,
-                    folds[:, member],
-                    len(self.labels),
-                    n_folds=n_folds,
-                    groups=member,
-                    counts=self.counts,
-                    units=(self.shift, self.scale),
-                )
-                parts = [join_sums([*parts, part])]
-        return parts[0]
+        task = partial(
+            _sum_block,
+            rows=self.rows,
+            units=self.units,
+            counts=self.counts,
+            folds=folds,
+            n_folds=n_folds,
+        )
+        parts = sorted(self._by_block(task), key=lambda part: part[0][0])
+        first: Sums = parts[0][1]
+        blocks = join_blocks([block for _, part in parts for block in part.blocks])
+        member = (folds[:, None] == first.folds[:, :, None]).all(axis=0)
+        member &= self.codes == first.classes[:, None]
+        seen = member[:, self.counts[:, -1] > 0].sum(axis=1, dtype=float)
+        return replace(first, blocks=blocks, total=member.sum(axis=1, dtype=float), seen=seen)
 
     def study(self, repeats: int) -> Study:
         """Sum up the table, with the folds that rows in memory would get."""
         member = np.unique(self.names, return_inverse=True)[1]
-        folds = subject_folds(self.hashes, member, repeats)[:, member]
-        have = self.counts[:, channel_codes(self.columns)] > 0
-        moments = (have.astype(float), self.mean, self.mean**2)
+        of_rows = member[self.rows.member[self.rows.member >= 0]]
+        folds = subject_folds(self.hashes, of_rows, repeats)[:, member]
         mostly = 2 * self.counts[:, :-2] >= self.counts[:, -2:-1]
         by_class = (self.codes == np.arange(len(self.labels))[:, None]).astype(np.int64)
         return Study(
@@ -370,7 +503,7 @@ class Subjects:
             self.sums(folds),
             (by_class @ mostly).T,
             by_class.sum(axis=1),
-            np.stack([by_class @ part for part in moments], axis=1),
+            self.moments,
         )
 
 
@@ -394,17 +527,17 @@ class SumsInPieces:
     columns: tuple[str, ...]
     channels: tuple[Any, ...]  # of each column
     _subjects: set[str] = field(default_factory=set)
-    _units: tuple[Array, Array] | None = None
+    _units: Array | None = None
     _n_samples: int = 0
     _study: Study | None = None
 
     def add(self, X: Array, labels: NDArray[Any], subjects: NDArray[Any] | None) -> Study:
         """Add samples and return the sums over all; a subject that came before is refused."""
         names = np.arange(len(X)) if subjects is None else subjects
-        piece = Piece(X, labels, names.astype(str))
-        source = Source(self.columns, self.channels, partial(iter, [piece]))
+        rows = pd.DataFrame({SUBJECT: names.astype(str), LABEL: labels})
+        source = Source(self.columns, self.channels, (("", (rows, X)),), self.columns)
         known = Subjects(source, self._units)
-        self._units = (known.shift, known.scale)
+        self._units = known.units
         if subjects is not None:
             if again := self._subjects & set(known.names.tolist()):
                 raise ValueError(

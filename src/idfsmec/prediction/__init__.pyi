@@ -1,3 +1,4 @@
+from .adjuster import Adjuster
 from .harmonizer import SiteHarmonizer
 from .imputer import ChannelImputer, ChannelPCA
 from .linear import IDFSMECClassifier, IDFSMECRegressor
@@ -20,6 +21,7 @@ __all__ = [
     "CLASSIFIERS",
     "IMPUTERS",
     "METHODS",
+    "Adjuster",
     "ChannelImputer",
     "ChannelPCA",
     "HarmonizedClassifier",

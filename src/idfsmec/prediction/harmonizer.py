@@ -352,18 +352,28 @@ def _location(values: Array, member: Indices, n_sites: int) -> tuple[Array, Arra
 
 
 def _covariate_effects(X: Array, member: Indices, covariates: Array) -> Array:
-    """Least squares within sites, of features with the same missing values at once."""
-    coef = np.zeros((covariates.shape[1], X.shape[1]))
-    if not coef.size:
-        return coef
+    """Least squares within sites."""
+    if not covariates.shape[1]:
+        return np.zeros((0, X.shape[1]))
+    sites = np.unique(member)
+    design = np.column_stack([member[:, None] == sites, covariates])
+    return least_squares(X, design)[sites.size :]
+
+
+def least_squares(X: Array, design: Array, weights: Array | None = None) -> Array:
+    """Regress each feature on a design where it is observed, (n_terms, n_features).
+
+    Features with the same missing values are solved at once. Without any value, and for a term
+    that is 0 in all samples, coefficients are 0.
+    """
+    coef = np.zeros((design.shape[1], X.shape[1]))
+    root = np.ones(len(X)) if weights is None else np.sqrt(weights)
     patterns, pattern_of = np.unique(~np.isnan(X), axis=1, return_inverse=True)
     for code in range(patterns.shape[1]):
         rows, columns = np.flatnonzero(patterns[:, code]), np.flatnonzero(pattern_of == code)
         if rows.size:
-            sites = np.unique(member[rows])
-            design = np.column_stack([member[rows, None] == sites, covariates[rows]])
-            solution = np.linalg.lstsq(design, X[np.ix_(rows, columns)], rcond=None)[0]
-            coef[:, columns] = solution[sites.size :]
+            scaled = root[rows, None] * design[rows], root[rows, None] * X[np.ix_(rows, columns)]
+            coef[:, columns] = np.linalg.lstsq(*scaled, rcond=None)[0]
     return coef
 
 
@@ -378,18 +388,19 @@ def _warn_of_confounding(member: Indices, y: ArrayLike | None) -> None:
         warnings.warn(message, UserWarning, stacklevel=4)
 
 
-def reference_class(harmonize: bool | str, classes: Iterable[Any]) -> Any:
-    """Return the class that a ``harmonize`` names, or None where it is True: all count."""
-    if not isinstance(harmonize, str):
+def reference_class(name: bool | str, classes: Iterable[Any], argument: str = "harmonize") -> Any:
+    """Return the class that an argument names, or None where it is True: all count."""
+    if not isinstance(name, str):
         return None
     by_name = {str(label): label for label in classes}
-    if harmonize not in by_name:
+    if name not in by_name:
+        every = "True" if argument == "harmonize" else "none"
         raise InputError(
-            f"harmonize is {harmonize!r}, and the classes are {', '.join(sorted(by_name))}: name "
-            "one of them, or give True to learn sites from all samples",
-            argument="harmonize",
+            f"{argument} is {name!r}, and the classes are {', '.join(sorted(by_name))}: name one "
+            f"of them, or give {every} to learn from all samples",
+            argument=argument,
         )
-    return by_name[harmonize]
+    return by_name[name]
 
 
 def site_harmonizer(table: FeatureTable, harmonize: bool | str = True) -> SiteHarmonizer:

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from idfsmec.evaluation import Results, clinical_scores
-from idfsmec.evaluation.statistics import compare_folds
-from idfsmec.metrics import holm, score_interval
+from idfsmec.evaluation.statistics import compare_folds, interval_by_fold
+from idfsmec.metrics import holm
 from idfsmec.prediction import METHODS
 from idfsmec.report.text import describe_protocol
 from idfsmec.table.columns import join_columns
@@ -201,7 +201,7 @@ class TableResults:
 def task_scores(
     scores: pd.DataFrame, metric: str, by: Sequence[str] = (), *, chosen: bool | None = None
 ) -> pd.DataFrame:
-    """Average scores to one ``value`` per task (and per value of ``by``), with its fold's sizes.
+    """Average scores to one ``value`` per task (and per value of ``by``).
 
     Only rows that tuning chose count where ``chosen``, by default where ``by`` is empty; all rows
     of a task count where tuning chose none.
@@ -211,7 +211,7 @@ def task_scores(
         picked = rows["chosen"].fillna(False).astype(bool)
         rows = rows[picked | ~picked.groupby([rows[column] for column in TASK]).transform("any")]
     grouped = rows.groupby([*TASK, *by], as_index=False, sort=False)
-    return grouped[[metric, "n_train", "n_test"]].mean().rename(columns={metric: "value"})
+    return grouped[[metric, "n_train_subjects"]].mean().rename(columns={metric: "value"})
 
 
 def intervals(tasks: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -222,7 +222,7 @@ def intervals(tasks: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     rows = []
     for key, group in tasks.groupby(list(by), sort=False):
         folds = group.groupby(["seed", "fold"], sort=False)["value"].mean()
-        ci = score_interval(folds, group["n_train"].mean(), group["n_test"].mean())
+        ci = interval_by_fold(folds, group["n_train_subjects"].mean())
         rows.append([*key, ci.mean, ci.low, ci.high, ci.n])
     return pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "n"])
 
@@ -233,8 +233,7 @@ def differences(tasks: pd.DataFrame, reference: Any, column: str = "method") -> 
     Adds ``p_holm`` and ``significant``: at 5 % after Holm's correction for all of them.
     """
     wide = tasks.pivot_table(index=["seed", "fold"], columns=column, values="value")
-    paired = compare_folds(wide, reference, tasks["n_train"].mean(), tasks["n_test"].mean())
-    return add_significance(paired.rename(columns={"method": column}))
+    return add_significance(compare_folds(wide, reference).rename(columns={"method": column}))
 
 
 def add_significance(paired: pd.DataFrame) -> pd.DataFrame:

@@ -281,12 +281,12 @@ def _tables(model: Model) -> list[Table]:
             site["site"],
             site["n_subjects"],
             share_with_ci(site, "accuracy"),
-            f"{percent(site['chance_low'])} to {percent(site['chance_high'])}",
+            percent(site["chance"]),
         ]
         for site in measured.get("by_site", [])
     ]
     text = "One site was left out at a time: training included none of its participants."
-    header = ("site", "participants", "accuracy (95 % CI)", "chance (95 %)")
+    header = ("site", "participants", "accuracy (95 % CI)", "larger class")
     if rows:
         tables.append(Table("Sites left out", text, header, rows))
     rows = [[percent(share["share"]), _number(share)] for share in measured["by_share"]]
@@ -650,8 +650,8 @@ def _analysis(results: Results, tables: Mapping[str, FeatureTable]) -> list[str]
             "inside training folds"
         )
         scores = (
-            f"{metric_name(protocol.get('metric', 'balanced_accuracy'))} and others, by sample "
-            "and by participant, with 95 % CI over folds"
+            f"{metric_name(protocol.get('metric', 'subject_balanced_accuracy'))} and others, by "
+            "sample and by participant, with 95 % CI for new participants"
         )
         lines += [_answer("Evaluation", folds, f"{T}, {R}: leakage")]
         lines += [_answer("Scores", scores, f"{T}, {R}")]

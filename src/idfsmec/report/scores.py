@@ -14,6 +14,7 @@ from scipy.optimize import isotonic_regression
 from idfsmec.errors import listing
 from idfsmec.evaluation import Results, electrode_curve, participant_curve
 from idfsmec.evaluation.results import site_scores
+from idfsmec.evaluation.statistics import power
 from idfsmec.metrics import Floats
 from idfsmec.report import data, style
 from idfsmec.report.data import TableResults, View
@@ -34,6 +35,8 @@ _Labels = tuple[str, str, str, str]
 _MOST_TICKS = 12
 _TEST = "at 5 % after Holm's correction"
 _RATE = "share of channels removed, in addition to those the table lacks"
+#: The difference whose power is stated.
+_DIFFERENCE = 0.15
 #: So many comparison methods are drawn with CI: more would hide each other.
 _BEST = 2
 #: How lines of the main method, of others and of quiet ones are drawn.
@@ -197,9 +200,9 @@ def _paired_differences(scores: pd.DataFrame, reference: str | None, metric: str
         for rate, here in data.task_scores(scores, metric).groupby("rate", sort=True)
         if reference in set(here["method"])
     ]
-    columns = ["method", "difference", "low", "high", "n", "p_value", "rate"]
-    table = pd.concat(paired, ignore_index=True) if paired else pd.DataFrame(columns=columns)
-    return data.add_significance(table)
+    if not paired:
+        return pd.DataFrame()
+    return data.add_significance(pd.concat(paired, ignore_index=True))
 
 
 @style.literal_text
@@ -272,7 +275,23 @@ def difference_views(table: TableResults) -> Iterator[View]:
     if table.main in methods and len(methods) > 1:
         for pattern, rows, options in table.by_pattern():
             numbers = _paired_differences(rows, table.main, table.metric)
-            yield View({"scores": rows, "reference": table.main, **options}, numbers, pattern)
+            arguments = {"scores": rows, "reference": table.main, **options}
+            yield View(arguments, numbers, pattern, say_power(numbers, table.facts["n_subjects"]))
+
+
+def say_power(paired: pd.DataFrame, n_subjects: int) -> str:
+    """State how often studies with these standard errors find a difference of 15 points."""
+    errors = paired.loc[paired["standard_error"] > 0, ["standard_error", "df"]]
+    if errors.empty:
+        return ""
+    shares = [
+        power(_DIFFERENCE, error, df, len(paired)) for error, df in errors.itertuples(index=False)
+    ]
+    return (
+        f"With {n_subjects} participants a difference of {100 * _DIFFERENCE:.0f} points would be "
+        f"found in {percent(float(np.mean(shares)))} of such studies (Holm's correction for "
+        f"{len(paired)} comparisons). A difference that is not significant may still be there."
+    )
 
 
 def accuracy_by_k_views(table: TableResults) -> Iterator[View]:
@@ -544,13 +563,13 @@ def summarise_sites(table: TableResults) -> dict[str, Any] | None:
     rows = data.lowest_rate(rows[rows["method"] == method])
     rows = rows[rows["imputer"] == rows["imputer"].iloc[0]]
     n_sites = len(rows)
-    above = rows.loc[rows["low"] > rows["chance_high"], "site"].tolist()
+    above = rows.loc[rows["low"] > rows["chance"], "site"].tolist()
     where = f"at {listing(above)} only" if above else f"at none of the {n_sites}"
     if len(above) == n_sites:
         where = f"at each of the {n_sites}"
     sentences = [
         "One site was left out at a time: training included none of its participants.",
-        f"The 95 % CI is above the chance band {where}.",
+        f"The 95 % CI is above chance, the share of the larger class, {where}.",
     ]
     if data.experiment_protocol(table.results).get("tuning") == "nested":
         sentences.append(

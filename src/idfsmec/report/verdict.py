@@ -154,7 +154,7 @@ def summarise_findings(table: TableResults, level: str) -> dict[str, Any]:
         "even": even,
         "resampling": halves,
         "headline": headline(level, above, is_stable(halves), names, leaders, even),
-        "accuracy_text": _ACCURACY[above].format(**(accuracy["auc"] or {})) if accuracy else "",
+        "accuracy_text": say_accuracy(accuracy),
         "stability_text": _describe_stability(halves),
     }
 
@@ -206,6 +206,13 @@ def summarise_accuracy(table: TableResults) -> dict[str, Any] | None:
         "auc": auc[0] if auc else None,
         "above_chance": above,
     }
+
+
+def say_accuracy(accuracy: Mapping[str, Any] | None) -> str:
+    """Return the AUC with its CI and whether it is above chance; nothing without scores."""
+    return (
+        _ACCURACY[accuracy["above_chance"]].format(**(accuracy["auc"] or {})) if accuracy else ""
+    )
 
 
 def _describe_stability(halves: Mapping[str, Any] | None) -> str:

@@ -240,10 +240,10 @@ def table_sums(
 
     Samples (n) are the ``rows`` of X, by default all, with classes ``codes`` (n,), ``folds``
     (n_repeats, n) from 0 to ``n_folds - 1``, and numbers of their subjects, ``groups`` (n,), each
-    of whom counts once. Where X holds a part of the subjects' samples only, ``counts`` says from
-    :func:`count_samples` how many there are; a group is a subject of one class then. ``target``
-    (n,) is numeric; there is one class then. ``units`` are shift and scale (D,) in place of those
-    of the samples.
+    of whom counts once. Where X holds a part of the subjects' samples only, ``counts`` says how
+    many there are of each subject: with each channel, in all, and with any channel; a group is a
+    subject of one class then. ``target`` (n,) is numeric; there is one class then. ``units`` are
+    shift and scale (D,) in place of those of the samples.
     """
     shape = (*[n_folds] * len(folds), n_classes)
     cell_of = np.ravel_multi_index((*folds, codes), shape)
@@ -331,7 +331,7 @@ def _sum_block(
     values = np.empty((channels.size, samples.rows.size, columns.shape[1]))
     for channel, channel_columns in zip(values, columns, strict=True):
         np.take(X[:, _as_slice(channel_columns)], samples.rows, axis=0, out=channel, mode="clip")
-    observed = _observed(values)
+    observed = is_observed(values)
     complete = bool(observed.all())
     if not complete:
         values[~observed] = 0.0
@@ -378,7 +378,7 @@ def _as_slice(columns: Indices) -> slice | Indices:
     return columns
 
 
-def _observed(values: Array) -> Mask:
+def is_observed(values: Array) -> Mask:
     """Return which samples have each channel, (b, n): those without NaN."""
     # A mean of finite numbers is finite; half of it does not overflow on the way either.
     return ~np.asarray(np.isnan(values @ np.full(values.shape[2], 0.5 / values.shape[2])))
@@ -393,16 +393,6 @@ def join_blocks(blocks: Sequence[Block]) -> tuple[Block, ...]:
         Block(*map(np.concatenate, zip(*(vars(block).values() for block in same), strict=True)))
         for same in by_size.values()
     )
-
-
-def count_samples(X: Array, columns: Sequence[Indices], groups: Indices, counts: Array) -> None:
-    """Add to counts of groups: samples with each channel, all samples, and those with any."""
-    observed = np.empty((len(X), len(columns) + 2), dtype=bool)
-    for v, channel_columns in enumerate(columns):
-        observed[:, v] = ~np.isnan(X[:, _as_slice(channel_columns)]).any(axis=1)
-    observed[:, -2] = True
-    observed[:, -1] = observed[:, :-2].any(axis=1)
-    np.add.at(counts, groups, observed)
 
 
 def join_sums(parts: Sequence[Sums]) -> Sums:
@@ -453,17 +443,22 @@ def name_folds(names: Iterable[object], key: bytes = b"") -> Indices:
     return np.array([int.from_bytes(digest[:8], "big") % N_FOLDS for digest in digests])
 
 
-def hash_samples(X: Array, columns: Sequence[Indices]) -> NDArray[np.uint64]:
-    """Return a hash of every sample's values to six digits, in any order of features."""
-    hashes = np.zeros(len(X), dtype=np.uint64)
+def sum_bits(X: Array, columns: Sequence[Indices]) -> NDArray[np.uint64]:
+    """Add up the bits of every sample's values, those of each channel that it has."""
+    sums = np.zeros(len(X), dtype=np.uint64)
     for channel_columns in columns:
         values = X[:, _as_slice(channel_columns)]
         # The upper half of the bits, rounded: sign, exponent and 20 bits of the fraction. Rounding
         # of the values must not move a subject.
         bits = values.view(np.uint64) + np.uint64(2**31)
         bits >>= np.uint64(32)
-        hashes += np.einsum("ij->i", bits) * _observed(values[None])[0]
-    return _mixed(hashes, 0)
+        sums += np.einsum("ij->i", bits) * is_observed(values[None])[0]
+    return sums
+
+
+def hash_samples(X: Array, columns: Sequence[Indices]) -> NDArray[np.uint64]:
+    """Return a hash of every sample's values to six digits, in any order of features."""
+    return mixed(sum_bits(X, columns))
 
 
 def subject_folds(hashes: NDArray[np.uint64], member: Indices, n_repeats: int) -> Indices:
@@ -474,7 +469,7 @@ def subject_folds(hashes: NDArray[np.uint64], member: Indices, n_repeats: int) -
 
 
 def _hash_folds(hashes: NDArray[np.uint64], n_repeats: int) -> Indices:
-    folds = [_mixed(hashes, repeat) % np.uint64(N_FOLDS) for repeat in range(n_repeats)]
+    folds = [mixed(hashes, repeat) % np.uint64(N_FOLDS) for repeat in range(n_repeats)]
     return np.stack(folds).astype(np.intp)
 
 
@@ -495,7 +490,7 @@ def value_folds(
     numbers = np.zeros(len(X))
     for channel_columns in columns:
         values = X[:, _as_slice(channel_columns)]
-        observed = _observed(values[None])[0]
+        observed = is_observed(values[None])[0]
         if not observed.any():
             continue
         values = values[observed]
@@ -515,7 +510,7 @@ def value_folds(
     return _hash_folds(grains, n_repeats)
 
 
-def _mixed(numbers: NDArray[np.uint64], repeat: int) -> NDArray[np.uint64]:
+def mixed(numbers: NDArray[np.uint64], repeat: int = 0) -> NDArray[np.uint64]:
     """Spread numbers evenly (the end of SplitMix64), differently for every repeat."""
     numbers = numbers + np.uint64((repeat + 1) * 0x9E3779B97F4A7C15 % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
