@@ -86,15 +86,18 @@ def score_each(
 
 
 def score_predictions(
-    predicted: Floats, y: Floats, subjects: Codes, mean: float, wanted: Sequence[str]
+    predicted: Floats, y: Floats, subjects: Codes, trained: Floats, wanted: Sequence[str]
 ) -> Scores:
     """Score predictions of a score, (n_samples,), by subject: by their means over its samples.
 
-    ``mean`` is that of the subjects of training, against which R2 is computed: it is negative
-    where predictions are worse. Correlations are NaN where all predictions are equal.
+    ``trained`` are the scores of the subjects of training. R2 is by how much the squared error is
+    below that of their mean, as a share of what that mean's is expected to be: the few subjects of
+    a fold vary more or less by chance, and averages of ratios to that would be too low. R2 is
+    negative where predictions are worse. Correlations are NaN where all predictions are equal.
     """
     given, true = mean_by_subject(np.stack([predicted, y], axis=1), subjects).T
-    errors, from_mean = true - given, true - mean
+    errors, from_mean = true - given, true - trained.mean()
+    expected = trained.var(ddof=1) * (1 + 1 / trained.size)
 
     def correlation(first: Floats, second: Floats) -> float:
         a, b = first - first.mean(), second - second.mean()
@@ -103,7 +106,7 @@ def score_predictions(
         return float(np.clip(a @ b / size, -1, 1)) if size > near else float("nan")
 
     compute: dict[str, Callable[[], float]] = {
-        "subject_r2": lambda: float(1 - (errors @ errors) / (from_mean @ from_mean)),
+        "subject_r2": lambda: float((from_mean**2 - errors**2).mean() / expected),
         "subject_spearman": lambda: correlation(rankdata(given), rankdata(true)),
         "subject_pearson": lambda: correlation(given, true),
         "subject_mae": lambda: float(np.abs(errors).mean()),

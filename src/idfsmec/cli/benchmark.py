@@ -33,6 +33,8 @@ def benchmark(
     tables: AnyPaths,
     out: AnyPath = Path("results"),
     experiment: Names = "accuracy,audit",
+    target: str | None = None,
+    order: Names | None = None,
     condition: Names | None = None,
     methods: Names | None = None,
     imputer: str | None = None,
@@ -58,6 +60,7 @@ def benchmark(
         idfsmec benchmark table.parquet --experiment accuracy,imputation
         idfsmec benchmark table.parquet --experiment electrodes,participants --repeats 10
         idfsmec benchmark table.parquet --folds site --harmonize all
+        idfsmec benchmark table.parquet --target bdi
 
     Finished tasks are kept in OUT/store.sqlite. Give the same command to resume
     after a stop; after a change of options only new tasks are computed. Make a
@@ -88,7 +91,7 @@ def benchmark(
         **options.parse_folds(folds),
     }
     protocol = {key: value for key, value in changes.items() if value is not None}
-    named = read_tables(paths, condition)
+    named = read_tables(paths, condition, target, order)
     options.check_cluster(dask)
     chosen = {"methods": options.split_names(methods)}
     workers = {"classifier": classifier, "n_jobs": n_jobs, "dask": dask}
@@ -123,7 +126,9 @@ def benchmark(
     return results
 
 
-def read_tables(paths: Sequence[Path], condition: Any) -> dict[str, FeatureTable]:
+def read_tables(
+    paths: Sequence[Path], condition: Any, target: str | None = None, order: Any = None
+) -> dict[str, FeatureTable]:
     """Read tables with their verdicts, and name them by their files, if need be by folders too.
 
     Warns where the presence of a channel is associated with the diagnosis.
@@ -141,6 +146,8 @@ def read_tables(paths: Sequence[Path], condition: Any) -> dict[str, FeatureTable
         if name in tables:
             raise InputError(f"{path}: two tables have the name {name}; rename one of the files")
         table = options.take_condition(FeatureTable.read(path), condition, name)
+        with warnings_as_lines():
+            table = options.take_target(table, target, order, name)
         if text := association_warning(missingness_association(table)):
             remark(f"table {name}: {text}", "yellow")
         info = {**table.info, "audit_verdict": stored_verdict(path, table)}

@@ -179,9 +179,10 @@ def _read(
         tables = [
             options.take_condition(FeatureTable.read(path), condition, path) for path in paths
         ]
-        verdicts = [stored_verdict(*pair) for pair in zip(paths, tables, strict=True)]
         table = tables[0] if len(tables) == 1 else FeatureTable.concat(tables)
         table = options.take_target(table, target, order, paths[0])
+        tables = [table] if len(tables) == 1 else tables
+        verdicts = [stored_verdict(*pair) for pair in zip(paths, tables, strict=True)]
         with options.naming(paths[0]):
             table = harmonize_table(table, harmonize) if harmonize else table
             if electrodes is not None:

@@ -99,9 +99,9 @@ class Samples:
         return not self.classes
 
     @property
-    def mean_score(self) -> float:
-        """Mean score of the subjects, each of which counts once."""
-        return float(mean_by_subject(self.y, self.subjects).mean())
+    def subject_scores(self) -> Floats:
+        """Score of each subject."""
+        return mean_by_subject(self.y, self.subjects)
 
     @property
     def X(self) -> Floats:  # noqa: N802

@@ -82,9 +82,9 @@ class SetScorer:
             held_out, decisions = self.fold.held_out, np.stack(self.decide(self.fold, sets))
             known = held_out.y, held_out.subjects
             if held_out.numeric:
-                mean = self.fold.training.samples.mean_score
+                trained = self.fold.training.samples.subject_scores
                 scores = [
-                    score_predictions(of_set[:, 0], *known, mean, self.metrics)
+                    score_predictions(of_set[:, 0], *known, trained, self.metrics)
                     for of_set in decisions
                 ]
             else:
