@@ -296,12 +296,12 @@ def run_experiment(
     if _hold_scores(named):
         protocol = protocol.for_scores()
         methods, without = methods_for_scores(methods)
+        if not methods:
+            raise InputError("none of the methods has a form for scores; name others")
         if without:
             warnings.warn(
                 f"{', '.join(without)}: no form for scores, left out", UserWarning, stacklevel=3
             )
-        if not methods:
-            raise InputError("none of the methods has a form for scores; name others")
     check_tables(named, protocol)
     arrays = table_arrays(named, positions="region" in protocol.patterns)
     tasks = [task for table in arrays.values() for task in plan(table, methods, protocol)]
