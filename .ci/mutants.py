@@ -32,18 +32,19 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 #: Modules whose formulas pages rely on, and the tests that run against them.
 TESTS = {
-    "metrics": "test_metrics.py",
+    "metrics": "test_scores.py test_metrics.py solver/test_sites.py",
     "audit/confounding": "audit",
     "audit/verdict": "audit",
-    "evaluation/clinical": "evaluation/test_clinical.py",
+    "evaluation/clinical": "evaluation/test_clinical_numbers.py",
     "evaluation/statistics": "evaluation/test_statistics.py",
-    "evaluation/store": "evaluation/test_store.py trust/test_store.py compat",
+    "evaluation/store": "evaluation/test_store.py compat/test_stores.py",
     "evaluation/study_size": "evaluation/test_electrodes.py evaluation/test_participants.py",
     "features/families": "features/test_spectral.py features/test_time_domain.py "
-    "features/test_registry.py features/test_connectivity.py features/test_asymmetry.py",
-    "federated/release": "federated/test_summaries.py federated/test_attacks.py",
+    "features/test_registry.py features/test_connectivity.py features/test_optional.py",
+    "federated/release": "federated/test_release_rules.py federated/test_summaries.py "
+    "federated/test_ledger.py",
     "missing/association": "missing/test_association.py",
-    "missing/detection": "missing/test_detection.py",
+    "missing/detection": "missing/test_detection_rules.py missing/test_detection.py",
     "prediction/calibration": "prediction/test_calibration.py",
     "selection/effects": "selection/test_effects.py",
     "selection/stability": "selection/test_agreement.py selection/test_stability.py",
@@ -103,7 +104,16 @@ def passes(tests: list[str], seconds: float, changed: bool = True) -> bool:
         sys.dont_write_bytecode = changed
         for stream in (1, 2) if changed else ():
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not long"]
+        options = [
+            "-x",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "-m",
+            "not long and not slow",
+        ]
         os._exit(pytest.main([*options, *tests]))
     end = time.monotonic() + seconds
     while not (done := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < end:

@@ -1,6 +1,7 @@
 """Typed errors: they carry what happened, and go whole from process to process."""
 
 import pickle
+import sys
 
 import pytest
 
@@ -11,6 +12,7 @@ from idfsmec.errors import (
     InputError,
     RecordingError,
     UnexpectedRecordingError,
+    without_folders,
 )
 
 ERRORS = [
@@ -30,3 +32,25 @@ def test_an_error_of_a_worker_process_arrives_as_it_was(error):
     assert str(arrived) == str(error)
     assert vars(arrived) == vars(error)
     assert arrived.argument == getattr(error, "argument", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("/home/ann lee/eeg/table.parquet", "table.parquet"),
+        ("--out=/home/ann/out", "--out=out"),
+        (r"C:\Users\ann\table.csv", "table.csv"),
+        ("~/eeg/table.csv", "table.csv"),
+        ("/home/ann/a.csv,/home/ann/b.csv", "a.csv,b.csv"),
+        ('  File "/home/ann/x.py", line 3, in f', '  File "x.py", line 3, in f'),
+        ("ratio = a / b and/or 3//2", "ratio = a / b and/or 3//2"),
+        ("IDFS-MEC,ANOVA F", "IDFS-MEC,ANOVA F"),
+    ],
+)
+def test_folders_of_users_are_left_out(text, short):
+    assert without_folders(text) == short
+
+
+def test_folders_stay_with_debug(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["idfsmec", "--debug"])
+    assert without_folders("/home/ann/table.csv") == "/home/ann/table.csv"

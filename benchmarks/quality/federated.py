@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from sklearn.metrics import roc_auc_score
 
 from benchmarks._timing import markdown
 from idfsmec import IDFSMEC, FeatureTable, summarise
+from idfsmec.errors import InputError
 from idfsmec.federated import Summary, ledger, release
 from idfsmec.federated.streaming import open_source
 
@@ -31,15 +33,10 @@ def main() -> None:
     for name in sys.argv[1:]:
         print(f"\n{name}\n\n{markdown(['split', 'first 20 shared'], public(name))}")
         print(f"\n{markdown(['columns', 'nearest other, SD', 'taken for another'], near(name))}")
-    header = [
-        "rule",
-        "5 SD hidden",
-        "error",
-        "8 SD hidden",
-        "error",
-        "left out",
-        "first 20 shared",
-    ]
+    header = ["noise", "refused", "r with the participant", "r with the class's average"]
+    print(f"\n{markdown(header, recomputed())}")
+    header = ["rule", *(f"{size} SD: left out, error" for size in (5, 6, 8))]
+    header += [f"{name}: left out, first 20 shared" for name in ("simulated", *sys.argv[1:])]
     print(f"\n{markdown(header, dominance(sys.argv[1:]))}")
     print(f"\nmembership test, AUC: {membership():.2f} with the same rows")
 
@@ -155,6 +152,54 @@ def near(path: str, n_draws: int = 20) -> list[list[str]]:
     return rows
 
 
+def recomputed(n_seeds: int = 10) -> list[list[str]]:
+    """A second release under other names: values with noise, and one subject more."""
+    rows = []
+    for noise in (0.0, 1e-3, 0.1, 0.2, 0.25, 0.3, 0.5):
+        refused, found = 0, []
+        for seed in range(n_seeds):
+            table, rng = sites(60, 50 + seed), np.random.default_rng(seed)
+            values = table.X.to_numpy() + noise * rng.normal(size=table.X.shape)
+            renamed = FeatureTable(
+                pd.DataFrame(values, columns=table.X.columns),
+                table.y.to_numpy(),
+                [f"other{i}" for i in range(len(table))],
+            )
+            joins = (table.subjects == "s1").to_numpy()
+            with TemporaryDirectory() as folder, ledger.Ledger(f"{folder}/ledger") as record:
+                files = [summarise(table.take(~joins), ledger=record)]
+                try:
+                    files.append(summarise(renamed, ledger=record))
+                except InputError:
+                    refused += 1
+                    continue
+            found.append(recovered(*files, values, table.y.to_numpy()))
+        both = [f"{value:.2f}" for value in np.median(found, axis=0)] if found else ["-", "-"]
+        rows.append([f"{noise:g} SD", f"{refused} of {n_seeds}", *both])
+    return rows
+
+
+def recovered(first: Summary, second: Summary, values: np.ndarray, y: np.ndarray) -> list[float]:
+    """Correlation of the second subject with the difference, and with the class's average."""
+    sums = []
+    for summary in (first, second):
+        (site,) = summary.sites
+        k = site.labels.index("MDD")
+        sizes = [columns.size for columns in site.channel_columns]
+        n = np.repeat(site.count[:, :, k].sum(axis=1), sizes)
+        S = site.scale * site.sum_x[:, k].sum(axis=0) + site.shift * n
+        sums.append((pd.Series(n, list(site.columns)), pd.Series(S, list(site.columns))))
+    (n, S), (m, T) = sums
+    one = (m - n) == 1
+    truth = pd.Series(values[1] - values.mean(axis=0), list(second.sites[0].columns))
+    average = pd.Series(values[y == "MDD"].mean(axis=0) - values.mean(axis=0), truth.index)
+    guess = (T - S)[one] - values.mean(axis=0)[one.to_numpy()]
+    return [
+        float(np.corrcoef(truth[one.index[one]], part)[0, 1])
+        for part in (guess, average[one.index[one]])
+    ]
+
+
 # --- limits on the share of one subject ---------------------------------------------------------
 
 
@@ -203,24 +248,24 @@ def using(rule: Callable[[np.ndarray], np.ndarray]) -> Iterator[None]:
         release._dominant = usual  # noqa: SLF001
 
 
-def dominance(paths: list[str], n_seeds: int = 6) -> list[list[str]]:
-    """What each rule hides of a value of 5 or 8 SD, and what it costs."""
+def dominance(paths: list[str], n_seeds: int = 10) -> list[list[str]]:
+    """What each rule hides of a value of 5, 6 or 8 SD, and what it costs."""
     rows = []
+    tables = [FeatureTable.read(path) for path in paths]
     for name, rule in RULES.items():
         cells: list[str] = []
         with using(rule):
-            for size in (5.0, 8.0):
+            for size in (5.0, 6.0, 8.0):
                 errors = [
                     planted_error(n, size, seed) for n in (40, 80, 200) for seed in range(n_seeds)
                 ]
                 hidden = np.isnan(errors)
-                left = f"{np.nanmedian(errors):.0%}" if not hidden.all() else "-"
-                cells += [f"{hidden.mean():.0%}", left]
-            tables = [sites(200, seed) for seed in range(3)]
-            tables += [FeatureTable.read(path) for path in paths]
-            pairs = [agreement(table) for table in tables]
-        share, top = np.nanmean(pairs, axis=0)
-        rows.append([name, *cells, f"{share:.1%}", f"{top:.0%}"])
+                error = f"{np.nanmedian(errors):.0%}" if not hidden.all() else "-"
+                cells.append(f"{hidden.mean():.0%}, {error}")
+            made = np.mean([agreement(sites(200, seed), 2) for seed in range(n_seeds)], axis=0)
+            for share, top_20 in (made, *(agreement(table) for table in tables)):
+                cells.append(f"{share:.1%}, {top_20:.0%}")
+        rows.append([name, *cells])
     return rows
 
 
@@ -271,14 +316,14 @@ def left_out(table: FeatureTable) -> dict[str, np.ndarray]:
     return dict(zip(subjects.names.tolist(), subjects.left_out, strict=True))
 
 
-def agreement(table: FeatureTable) -> tuple[float, float]:
+def agreement(table: FeatureTable, n_sites: int = 1) -> tuple[float, float]:
     """Share of subjects and channels left out, and first 20 features shared with the rows."""
     order = np.random.default_rng(0).permutation(np.unique(table.subjects))
-    halves = [
-        table.take(table.subjects.isin(part).to_numpy()) for part in np.array_split(order, 2)
+    parts = [
+        table.take(table.subjects.isin(part).to_numpy()) for part in np.array_split(order, n_sites)
     ]
-    share = np.mean([row for half in halves for row in left_out(half).values()])
-    released = [summarise(half, electrodes=table.channels) for half in halves]
+    share = np.mean([row for part in parts for row in left_out(part).values()])
+    released = [summarise(part, electrodes=table.channels) for part in parts]
     if not any(part.sites[0].channels for part in released):
         return float(share), float("nan")
     pooled = IDFSMEC().fit(table.X, table.y, groups=table.subjects)

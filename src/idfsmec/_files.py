@@ -141,6 +141,11 @@ def check_writable(*paths: Path) -> None:
             with suppress(FileNotFoundError):
                 path.lstat()  # says whether the name can be at all
             while not folder.exists():
+                if folder.is_symlink():
+                    raise InputError(
+                        f"{folder}: is a link to {folder.readlink()}, which does not exist: "
+                        "remove the link, or make the folder"
+                    )
                 folder = folder.parent
             probe = beside(folder / path.name)
             probe.touch(exist_ok=False)
@@ -228,7 +233,13 @@ def find_separator(content: bytes, separators: str = ",;\t") -> str:
 
 
 def write_csv(path: Path, frame: pd.DataFrame) -> None:
-    """Write a frame for spreadsheets: texts that would run as formulas get an apostrophe.
+    """Write a frame for spreadsheets, see :func:`disarm_formulas`."""
+    with replacing(path) as (beside_it,):
+        disarm_formulas(frame).to_csv(beside_it, index=False)
+
+
+def disarm_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    """Give texts that a spreadsheet would run as formulas an apostrophe.
 
     Names of channels and subjects come from files that others wrote.
     """
@@ -239,8 +250,7 @@ def write_csv(path: Path, frame: pd.DataFrame) -> None:
         if not pd.api.types.is_numeric_dtype(dtype):  # booleans are
             safe.isetitem(position, [_plain(cell) for cell in safe.iloc[:, position]])
     safe.columns = pd.Index([_plain(name) for name in safe.columns])
-    with replacing(path) as (beside_it,):
-        safe.to_csv(beside_it, index=False)
+    return safe
 
 
 def _plain(cell: object) -> object:

@@ -6,6 +6,8 @@ an argument is in ``argument``, so that the command line can put its own word fo
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterable
 from os import PathLike, fspath
 
@@ -85,6 +87,21 @@ class WorkerError(RuntimeError):
 def reason_of(error: BaseException) -> str:
     """Return the message of an error in one line, or its type where it has none."""
     return " ".join(str(error).split()) or type(error).__name__
+
+
+# An absolute path from where a word begins up to its last part.
+_FOLDERS = re.compile(
+    r"""(?<![^\s"'=,(])(?:~|[A-Za-z]:)?[/\\](?!\s)(?:[^/\\"',]*[/\\])*(?=[^/\\\s])"""
+)
+
+
+def without_folders(text: str) -> str:
+    """Leave the last part of absolute paths: folders name users. With ``--debug`` all is kept.
+
+    >>> without_folders("/home/ann/table.parquet"), without_folders("--out=C:/Users/ann/out")
+    ('table.parquet', '--out=out')
+    """
+    return text if "--debug" in sys.argv else _FOLDERS.sub("", text)
 
 
 def listing(names: Iterable[object], most: int = 5) -> str:

@@ -203,6 +203,13 @@ def auc_from_ranks(ranks: Floats, member: Floats) -> Floats:
         return np.asarray(above / (inside * (member.shape[-1] - inside)))
 
 
+def auc_variance(value: float, n_positive: float, n_negative: float) -> float:
+    """Return the variance of an AUC (Hanley and McNeil, Radiology 143, 29-36, 1982)."""
+    first, second = value / (2 - value) - value**2, 2 * value**2 / (1 + value) - value**2
+    variance = value * (1 - value) + (n_positive - 1) * first + (n_negative - 1) * second
+    return max(variance, 0.0) / (n_positive * n_negative)
+
+
 def auc_interval(
     value: float, n_positive: int, n_negative: int, n_looks: int = 1
 ) -> tuple[float, float]:
@@ -324,7 +331,7 @@ def fold_interval(scores: ArrayLike, n_subjects: float | None = None) -> MeanInt
     --------
     >>> interval = fold_interval([0.7, 0.8, 0.9, 0.8, 0.7], n_subjects=50)
     >>> round(interval.mean, 2), round(interval.low, 2), round(interval.high, 2)
-    (0.78, 0.6, 0.89)
+    (0.78, 0.57, 0.9)
     """
     folds = np.atleast_2d(np.asarray(scores, dtype=float))
     values = folds[~np.isnan(folds)]
@@ -336,19 +343,25 @@ def fold_interval(scores: ArrayLike, n_subjects: float | None = None) -> MeanInt
     mean = float(values.mean())
     if n_splits == 1:
         return MeanInterval(mean, np.nan, np.nan, np.nan, values.size, 0)
-    variance = float((1 / values.size + 1 / (n_splits - 1)) * values.var(ddof=1))
-    t = float(special.stdtrit(n_splits - 1, 0.975))
+    error = float(np.sqrt((1 / values.size + 1 / (n_splits - 1)) * values.var(ddof=1)))
     if n_subjects is None:
-        error = np.sqrt(variance)
+        t = float(special.stdtrit(n_splits - 1, 0.975))
         low, high = mean - t * error, mean + t * error
     else:
-        shrunk = (mean * n_subjects + 1) / (n_subjects + 2)
-        error = np.sqrt(max(variance, shrunk * (1 - shrunk) / n_subjects))
-        centre = float(np.clip(mean, 0.5 / n_subjects, 1 - 0.5 / n_subjects))
-        reach = t * error / (centre * (1 - centre))
-        low, high = special.expit(special.logit(centre) + np.array([-reach, reach]))
-        low, high = min(low, mean), max(high, mean)
-    return MeanInterval(mean, float(low), float(high), float(error), values.size, n_splits - 1)
+        error, low, high = logit_interval(mean, error, n_splits - 1, n_subjects)
+    return MeanInterval(mean, float(low), float(high), error, values.size, n_splits - 1)
+
+
+def logit_interval(
+    mean: float, error: float, df: float, n_subjects: float
+) -> tuple[float, float, float]:
+    """Return the standard error of a score from 0 to 1, at least a share's, and its 95 % CI."""
+    shrunk = (mean * n_subjects + 1) / (n_subjects + 2)
+    error = max(error, float(np.sqrt(shrunk * (1 - shrunk) / n_subjects)))
+    centre = float(np.clip(mean, 0.5 / n_subjects, 1 - 0.5 / n_subjects))
+    reach = float(special.stdtrit(df, 0.975)) * error / (centre * (1 - centre))
+    low, high = special.expit(special.logit(centre) + np.array([-reach, reach]))
+    return error, min(float(low), mean), max(float(high), mean)
 
 
 def auc_by_fold(decisions: Floats, y: Codes, fold_of: Codes) -> Floats:

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from idfsmec.cli import app
+from idfsmec.errors import InputError
 from idfsmec.table import FeatureTable
 from tests.corpus.sound import make_raw, write_raw
 
@@ -98,6 +99,70 @@ def test_channels_that_differ_only_in_case_are_named_without_more(tmp_path, fram
     frame.rename(columns={"Cz__a": "fp1__a"}).to_csv(tmp_path / "t.csv", index=False)
     text = refused("select", tmp_path / "t.csv")
     assert "The channels 'Fp1' and 'fp1' differ only in case" in text
+
+
+@pytest.mark.parametrize("command", ["select", "audit", "benchmark", "train"])
+@pytest.mark.parametrize("sign", ["\u200b", "\u00ad", "\ufe0f", "\u3164", "\u2060"])
+def test_classes_that_differ_by_an_invisible_sign_are_named(tmp_path, frame, command, sign):
+    frame.loc[3, "label"] = f"HC{sign}"
+    frame.to_parquet(tmp_path / "t.parquet")
+    text = refused(command, tmp_path / "t.parquet", *OUTPUTS[command](tmp_path))
+    assert "differ only in case, width, blanks, invisible signs" in text
+    assert "'HC" in text
+
+
+OUTPUTS = {
+    "select": lambda folder: ["-o", folder / "r.csv"],
+    "audit": lambda folder: ["--out", folder / "a"],
+    "benchmark": lambda folder: ["--out", folder / "b"],
+    "train": lambda folder: ["-o", folder / "m.skops"],
+}
+
+
+@pytest.mark.parametrize("column", ["subject", "Cz"])
+def test_subjects_and_channels_that_differ_by_compatible_signs_are_named(frame, column):
+    if column == "subject":
+        frame.loc[3, "subject"] = "s\uff10\uff11"  # full-width digits: s01
+    else:
+        frame["\u200bCz__a"] = 1.0
+    with pytest.raises(InputError, match="differ only in case, width"):
+        FeatureTable(frame.iloc[:, 2:], frame["label"], frame["subject"])
+
+
+@pytest.mark.parametrize("recordings", [5, "a.edf", [5], {"a": 1}])
+def test_recordings_that_are_no_list_of_facts_are_refused(frame, recordings):
+    with pytest.raises(InputError, match=r"info\['recordings'\] must be a list"):
+        FeatureTable(
+            frame.iloc[:, 2:], frame["label"], frame["subject"], {"recordings": recordings}
+        )
+
+
+def test_a_column_of_the_table_itself_in_rows_names_its_argument(frame):
+    rows = pd.DataFrame({"site": ["Oslo"] * len(frame)})
+    with pytest.raises(InputError, match="give column 'site' as sites= of the table"):
+        FeatureTable(frame.iloc[:, 2:], frame["label"], frame["subject"], rows=rows)
+
+
+@pytest.mark.parametrize("values", ["constant", "varying"])
+def test_columns_of_the_smallest_numbers_count_as_constant(tmp_path, frame, values):
+    tiny = 5e-324
+    frame["Cz__a"] = tiny if values == "constant" else tiny * (np.arange(len(frame)) % 3)
+    frame.to_parquet(tmp_path / "t.parquet")
+    code, text = run("train", tmp_path / "t.parquet", *OUTPUTS["train"](tmp_path))
+    assert (code, "Warning" in text) == (0, False), text
+
+
+@pytest.mark.parametrize("command", ["audit", "benchmark"])
+def test_a_link_to_nothing_and_a_path_too_long_for_results_are_named(tmp_path, frame, command):
+    frame.to_parquet(tmp_path / "t.parquet")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere" / "x")
+    text = refused(command, tmp_path / "t.parquet", "--out", tmp_path / "link")
+    assert "is a link to" in text
+    assert "does not exist" in text
+    deep = tmp_path.joinpath(*["x" * 100] * 8)
+    text = refused(command, tmp_path / "t.parquet", "--out", deep)
+    assert "the path is too long for SQLite" in text
+    assert not (tmp_path / ("x" * 100)).exists()
 
 
 @pytest.mark.usefixtures("little_memory")

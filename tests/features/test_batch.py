@@ -172,6 +172,22 @@ def test_nothing_left_is_refused_with_the_reasons(sound):
         extract_table(sound, settings, on_error="skip")
 
 
+@pytest.mark.parametrize(
+    ("factor", "said"),
+    [(1e-6, "no signal .* check the unit"), (30.0, "far beyond a typical amplitude of 1e-05")],
+)
+def test_a_wrong_unit_is_named_with_the_amplitude(tmp_path, factor, said):
+    for recording in simulate_cohort(2, 3, duration=20, random_state=0).recordings:
+        raw = recording.load().load_data()
+        raw.apply_function(lambda signal: factor * signal)
+        raw.save(tmp_path / f"{recording.subject}_raw.fif", verbose="error")
+    names = sorted(file.name for file in tmp_path.iterdir())
+    lines = [f"{name},{name[:6]},{label}" for name, label in zip(names, "ABAB", strict=False)]
+    (tmp_path / "study.csv").write_text("\n".join(["path,subject,label", *lines]))
+    with pytest.raises(InputError, match=said):
+        extract_table(read_manifest(tmp_path / "study.csv"))
+
+
 def test_no_recordings_and_unknown_words_are_refused(sound):
     with pytest.raises(InputError, match="no recordings"):
         extract_table([])

@@ -3,10 +3,14 @@
 import hashlib
 import io
 import json
+import os
+import subprocess
+import sys
 import time
 import zipfile
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,6 +35,7 @@ from idfsmec.prediction import (
     predict_subjects,
     save_model,
 )
+from idfsmec.report.documents import metric_rows
 from idfsmec.table import FeatureTable
 from tests.evaluation.cohorts import make_cohort, make_hospitals
 
@@ -299,7 +304,7 @@ def test_a_model_may_have_constant_features_and_channels_never_seen(tmp_path, im
     assert_allclose(again.estimator.predict_proba(X), expected)
 
 
-@pytest.mark.parametrize("entry", ["columns", "data", "performance", "created", "data: subjects"])
+@pytest.mark.parametrize("entry", ["columns", "data", "performance", "data: subjects"])
 def test_null_in_the_description_is_refused(model_file, entry):
     content = members(model_file)
     about = json.loads(content["idfsmec.json"])
@@ -322,6 +327,37 @@ def test_doubled_entries_are_refused(model_file):
         archive.writestr("idfsmec.json", content["idfsmec.json"])
     with pytest.raises(InputError, match=r"model\.skops: .*two entries of one name"):
         load_model(model_file)
+
+
+SAVE = """
+import sys
+from idfsmec.prediction import METHODS, fit_model, save_model
+from tests.evaluation.cohorts import make_cohort
+method = METHODS[sys.argv[1]].pipeline() if sys.argv[1] else None
+save_model(fit_model(make_cohort(n_channels=3), method), sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("method", ["", "ANOVA F"])
+def test_equal_models_are_equal_files_also_from_another_process(tmp_path, method):
+    files = [tmp_path / f"{seed}.skops" for seed in (1, 2)]
+    for seed, file in enumerate(files):
+        paths = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
+        environment = os.environ | {"PYTHONHASHSEED": str(seed), "PYTHONPATH": paths}
+        command = [sys.executable, "-c", SAVE, method, str(file)]
+        subprocess.run(command, env=environment, check=True)
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_what_is_not_defined_is_kept_as_null_and_said(small_model, tmp_path):
+    auc = {"mean": np.nan, "low": np.nan, "high": np.nan, "chance": 0.5}
+    metrics = {"roc_auc": auc}
+    model = replace(small_model, performance={"metrics": metrics, "by_share": [auc]})
+    path = save_model(model, tmp_path / "m.skops")
+    assert json.loads(members(path)["idfsmec.json"])["performance"]["by_share"][0]["mean"] is None
+    again = load_model(path)
+    assert np.isnan(again.performance["metrics"]["roc_auc"]["mean"])
+    assert metric_rows(again)[0]["value"] == "not defined"
 
 
 def test_a_clock_before_1980_is_named_before_the_work(monkeypatch, small_model, tmp_path):

@@ -1,3 +1,6 @@
+import os
+import shutil
+
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
@@ -6,6 +9,10 @@ from idfsmec.evaluation import Results
 from idfsmec.report import write_report
 from tests.report.make_results import simulate, write_results
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+         "--disable-background-networking", "--disable-component-update", "--disable-sync",
+         "--window-size=1200,900")  # fmt: skip
 HOSTILE = ("<script>alert(1)</script>", "=1+1", "a & b", '"quoted"', r"$\x$")
 
 
@@ -50,3 +57,31 @@ def hostile_page(tmp_path_factory):
         n_splits=2,
     )
     return write_report(folder)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """A browser without windows; ``downloads`` is where files arrive."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    driver = shutil.which("chromedriver")
+    if not (program and driver):
+        pytest.skip("no browser: install chromium and chromium-driver to test pages in one")
+    home = tmp_path_factory.mktemp("browser")
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for flag in (*FLAGS, f"--user-data-dir={home / 'profile'}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    preferences = {
+        "download.default_directory": str(home),
+        "download.prompt_for_download": False,
+        # Scripts click here, and a browser allows them one file only.
+        "profile.default_content_setting_values.automatic_downloads": 1,
+    }
+    options.add_experimental_option("prefs", preferences)
+    service = webdriver.ChromeService(driver, log_output=os.devnull)
+    started = webdriver.Chrome(options=options, service=service)
+    started.downloads = home
+    yield started
+    started.quit()

@@ -71,7 +71,7 @@ def test_the_corrected_test_decides_what_is_said_of_acquisition(
     assert f". {words}" in said
     assert (score["low"] is not None) is has_ci
     page = write_audit_page(found, tmp_path / "audit.html").read_text("utf-8")
-    tile = page[page.index("<h4>Acquisition alone</h4>") : page.index("<h4>EEG</h4>")]
+    tile = page[page.index("<h3>Acquisition alone</h3>") : page.index("<h3>EEG</h3>")]
     assert ("95 % CI 0.53 to 0.87" in tile) is has_ci
 
 

@@ -1,46 +1,15 @@
 """The page in a real browser: nothing complains, everything that can be clicked works."""
 
 import csv
-import os
-import shutil
 import time
 
 import pytest
+from PIL import Image
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+from idfsmec.report.text import percent
+from idfsmec.table.columns import feature_label
 
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-DRIVER = shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not (BROWSER and DRIVER),
-        reason="no browser: install chromium and chromium-driver to test the page in one",
-    ),
-]
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-         "--disable-background-networking", "--disable-component-update", "--disable-sync",
-         "--window-size=1200,900")  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    home = tmp_path_factory.mktemp("browser")
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for flag in (*FLAGS, f"--user-data-dir={home / 'profile'}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    options.add_experimental_option(
-        "prefs", {"download.default_directory": str(home), "download.prompt_for_download": False}
-    )
-    service = webdriver.ChromeService(DRIVER, log_output=os.devnull)
-    driver = webdriver.Chrome(options=options, service=service)
-    driver.downloads = home
-    yield driver
-    driver.quit()
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -81,18 +50,35 @@ def search(driver, text):
     )
 
 
+def choose(driver, label, option):
+    """Choose in the filter of a name over the first ranked table."""
+    driver.execute_script(
+        "const label = [...document.querySelectorAll('.ranked .tools label')]"
+        ".find(each => each.textContent.startsWith(arguments[0]));"
+        "const select = label.querySelector('select'); select.value = arguments[1];"
+        "select.dispatchEvent(new Event('change'))",
+        label,
+        option,
+    )
+
+
 def download(driver):
-    """Click the button and read the file that arrives."""
-    before = set(driver.downloads.glob("*.csv"))
-    click(driver, ".download")
+    """Click the button of the table and read the file that arrives."""
+    with arriving(driver, ".download", ".csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
+
+
+def arriving(driver, selector, ending):
+    """Click, and return the path of the file that arrives."""
+    before = set(driver.downloads.glob(f"*{ending}"))
+    click(driver, selector)
     until = time.monotonic() + 120
     while time.monotonic() < until:
-        new = set(driver.downloads.glob("*.csv")) - before
+        new = set(driver.downloads.glob(f"*{ending}")) - before
         under_way = any(driver.downloads.glob("*.crdownload"))
         # The browser makes an empty file first, writes to another one and renames that.
         if new and not under_way and all(path.stat().st_size for path in new):
-            with new.pop().open(encoding="utf-8", newline="") as file:
-                return list(csv.reader(file))
+            return new.pop()
         driver.execute_async_script("setTimeout(arguments[0], 50)")
     pytest.fail("no file was downloaded")
 
@@ -145,6 +131,88 @@ def test_the_filter_keeps_rows_that_hold_every_word(opened):
     )
     search(opened, "no such feature")
     assert column(opened, 1) == []
+    assert "No feature matches" in opened.find_element("css selector", ".none").text
+    click(opened, ".clear")
+    assert len(column(opened, 1)) == 25
+    assert not opened.find_element("css selector", ".none").is_displayed()
+
+
+def test_channel_feature_direction_and_stability_filter_together(opened, results):
+    ranking = results.ranking[results.ranking["table"] == "cohort"].sort_values("rank")
+    choose(opened, "Channel", "O2")
+    assert column(opened, 2) == [
+        feature_label(name) for name in ranking.query("channel == 'O2'")["feature"]
+    ]
+    choose(opened, "Feature", "absolute power (alpha)")
+    assert (column(opened, 1), column(opened, 2)) == (["O2"], ["absolute power (alpha)"])
+    click(opened, ".clear")
+    choose(opened, "Direction", "higher in MDD")
+    click(opened, ".more")
+    higher = ranking.query("direction == 'higher in MDD'")
+    assert column(opened, 1) == list(higher["channel"])
+    choose(opened, "Stability", "stable")
+    halves = results.resampling["cohort"]
+    names = higher["channel"] + "__" + higher["feature"]
+    stable = names.map(halves["frequency"]) >= halves["threshold"] - 1e-9
+    assert column(opened, 1) == list(higher["channel"][stable])
+
+
+def test_figures_arrive_as_drawing_image_and_numbers(opened, results):
+    drawing = arriving(opened, "#effects .files button:nth-of-type(1)", ".svg").read_text("utf-8")
+    assert drawing.startswith("<svg")
+    assert "var(" not in drawing  # colours of paper, also where a program knows no variables
+    assert "#c8460e" in drawing
+    with Image.open(arriving(opened, "#effects .files button:nth-of-type(2)", ".png")) as image:
+        assert image.width > 1500
+        assert image.getpixel((0, 0))[:3] == (255, 255, 255)
+        assert image.convert("L").getextrema()[0] < 100  # there is something on the paper
+    with arriving(opened, "#effects .files a", ".csv").open(encoding="utf-8") as file:
+        numbers = list(csv.DictReader(file))
+    ranking = results.ranking[results.ranking["table"] == "cohort"].sort_values("rank").head(20)
+    assert [float(row["hedges_g"]) for row in numbers] == pytest.approx(
+        list(ranking["hedges_g"]), rel=1e-5
+    )
+
+
+def test_a_pointer_finds_the_value_of_a_bar_and_of_a_cell(opened, results):
+    def titled(figure, start):
+        return opened.execute_script(
+            "const title = [...document.querySelectorAll(arguments[0] + ' .values title')]"
+            ".find(each => each.textContent.startsWith(arguments[1]));"
+            "const box = title.parentNode.getBoundingClientRect();"
+            "title.parentNode.scrollIntoView({block: 'center', behavior: 'instant'});"
+            "const now = title.parentNode.getBoundingClientRect();"
+            "const hit = document.elementFromPoint(now.x + now.width / 2, now.y + now.height / 2);"
+            "return [title.textContent, hit === title.parentNode]",
+            figure,
+            start,
+        )
+
+    frequency = results.resampling["cohort"]["channel_frequency"]["O2"]
+    assert titled("#selection-frequency-channels", "O2") == [f"O2: {percent(frequency)}", True]
+    row = results.ranking.query("channel == 'F3' and feature == 'ap_alpha'").iloc[0]
+    name = "absolute power (alpha) at F3"
+    assert titled("#heatmap", name) == [f"{name}: {row['score']:.3g}", True]
+
+
+def test_the_navigation_stays_and_marks_the_section_that_is_read(opened):
+    def present():
+        return opened.execute_script(
+            "return [...document.querySelectorAll('nav [aria-current]')].map(a => a.textContent)"
+        )
+
+    assert present() == ["Findings"]
+    for name, there in (("stability", "Stability"), ("ranking", "Ranking")):
+        opened.execute_async_script(
+            "document.getElementById(arguments[0]).scrollIntoView({behavior: 'instant'});"
+            "requestAnimationFrame(() => requestAnimationFrame(arguments[1]))",
+            name,
+        )
+        assert present() == [there]
+        top = opened.execute_script(
+            "return document.querySelector('nav').getBoundingClientRect().top"
+        )
+        assert top == 0
 
 
 def test_all_rows_show_when_asked(opened):

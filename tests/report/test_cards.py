@@ -43,8 +43,8 @@ def test_a_card_says_how_good_it_is_and_against_what(model, tmp_path):
     for heading in ("Intended use", "Decision curve", "Calibration", "Missing channels"):
         assert heading in markdown
     assert re.search(r"SHA-256 [0-9a-f]{64}", markdown)
-    assert "<h2>Decision curve</h2>" in page
-    assert "script" not in page.partition("</head>")[2]
+    assert '<h2><a class="self" href="#decision-curve">Decision curve</a></h2>' in page
+    assert page.count("<script") == 1
 
 
 def test_groups_of_few_participants_are_pointed_out_and_a_red_audit_stands_twice(

@@ -25,6 +25,9 @@ def test_the_page_has_the_scores_by_group_and_warns_of_few(described):
     clinical = summarise(Results.read(described))["tables"][0]["clinical"]
     assert [row[:2] for row in clinical["rows"]] == [
         ["all", "12 / 12"],
+        ["all, prevalence 5\N{NO-BREAK SPACE}%", ""],
+        ["all, prevalence 10\N{NO-BREAK SPACE}%", ""],
+        ["all, prevalence 20\N{NO-BREAK SPACE}%", ""],
         ["sex <i>f", "3 / 3"],
         ["sex m", "9 / 9"],
     ]
@@ -33,7 +36,7 @@ def test_the_page_has_the_scores_by_group_and_warns_of_few(described):
     assert clinical["text"].endswith(few)
     html = write_report(described, overwrite=True).read_text("utf-8")
     section = html.partition('<section id="clinical">')[2].partition("</section>")[0]
-    assert "<h2>Sensitivity, specificity, predictive values</h2>" in section
+    assert ">Sensitivity, specificity, predictive values</a></h2>" in section
     assert "<i>" not in section
 
 

@@ -268,6 +268,16 @@ def test_a_score_has_spearmans_correlation():
     assert found["spearman_low"][0] < found["spearman"][0] < found["spearman_high"][0]
 
 
+def test_three_classes_of_which_one_has_missing_values():
+    y = np.repeat(["BD", "HC", "MDD"], 20)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    X[:5, 0] = np.nan
+    parts = [X[(y == k) & ~np.isnan(X[:, 0]), 0] for k in ("BD", "HC", "MDD")]
+    p = feature_effects(X, y, n_resamples=20)["p"]
+    assert p[0] == pytest.approx(f_oneway(*parts).pvalue)
+    assert p[1] == pytest.approx(f_oneway(*(X[y == k, 1] for k in ("BD", "HC", "MDD"))).pvalue)
+
+
 def test_a_feature_that_one_class_lacks_says_nothing():
     X = np.array([[1.0, 2.0], [2.0, 1.0], [3.0, np.nan], [4.0, np.nan]])
     found = feature_effects(X, [0, 0, 1, 1])

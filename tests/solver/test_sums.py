@@ -1,14 +1,19 @@
 """Sums of a table are what loops over its samples and subjects find."""
 
+import hashlib
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from idfsmec.solver import sums as sums_module
 from idfsmec.solver.sums import (
     hash_samples,
     join_sums,
+    mixed,
+    n_repeats,
     name_folds,
     subject_folds,
     table_sums,
@@ -241,3 +246,119 @@ def test_folds_by_names_need_the_key_that_made_them():
     assert not np.array_equal(plain, keyed)
     assert not np.array_equal(other, keyed)
     assert_array_equal(name_folds(names[::-1], key=b"a" * 32), keyed[::-1])
+
+
+def test_numbers_are_mixed_as_by_splitmix64():
+    """The published sequence of the generator from seed 1234567 (Steele et al., OOPSLA 2014)."""
+    seed = np.array([1234567], dtype=np.uint64)
+    sequence = [6457827717110365317, 3203168211198807973, 9817491932198370423]
+    assert [int(mixed(seed, repeat)[0]) for repeat in range(3)] == sequence
+
+
+def test_folds_by_names_are_hashes_modulo_four():
+    expected = int(hashlib.sha256(b"s1").hexdigest()[:16], 16) % 4
+    assert name_folds(["s1"]).tolist() == [expected]
+    keyed = hashlib.blake2b(b"s1", key=b"k" * 16, digest_size=32).hexdigest()
+    assert name_folds(["s1"], key=b"k" * 16).tolist() == [int(keyed[:16], 16) % 4]
+
+
+def test_folds_by_values_are_those_of_standardised_sums():
+    X, _, _, _ = make()
+    weights = np.random.default_rng(2).uniform(0.5, 2, len(X))
+    for w, option in ((np.ones(len(X)), None), (weights, weights)):
+        numbers = np.zeros(len(X))
+        for own in COLUMNS:
+            seen = has(X, own)
+            x, share = X[seen][:, own], w[seen] / w[seen].sum()
+            mean = share @ x
+            z = (x - mean) / np.sqrt(share @ (x - mean) ** 2)
+            numbers[seen] += z.sum(axis=1) + 0.37 * (z**2).sum(axis=1)
+        grains = np.round(numbers * 10_000).astype(np.int64).view(np.uint64)
+        expected = [mixed(grains, repeat) % 4 for repeat in range(2)]
+        assert_array_equal(value_folds(X, COLUMNS, 2, sample_weight=option), expected)
+
+
+def test_folds_by_subject_are_those_of_sums_of_hashes():
+    X, _, groups, _ = make()
+    hashes = hash_samples(X, COLUMNS)
+    totals = [sum(map(int, hashes[groups == g])) % 2**64 for g in range(groups.max() + 1)]
+    expected = [mixed(np.array(totals, dtype=np.uint64), repeat) % 4 for repeat in range(2)]
+    assert_array_equal(subject_folds(hashes, groups, 2), expected)
+    # Values that differ from the seventh digit on are one value, others are not.
+    x = np.array([[1.0], [1.0 + 2.0**-22], [1.0 + 2.0**-20]])
+    first, close, other = hash_samples(x, [np.array([0])])
+    assert first == close != other
+
+
+def test_large_tables_have_one_repeat_of_the_folds():
+    assert [n_repeats(n) for n in (1, 1_000_000, 1_000_001)] == [2, 2, 1]
+
+
+def test_a_numeric_target_counts_by_class_as_its_sum_and_squares():
+    X, _, _, folds = make()
+    y = np.random.default_rng(3).normal(size=len(X)) + 2
+    codes = np.zeros(len(X), dtype=int)
+    for moments in table_sums(X, COLUMNS, codes, folds, 1, n_folds=3, target=y).moments():
+        for row, v in enumerate(moments.channels):
+            t = y[has(X, COLUMNS[v])]
+            assert moments.count[row] == t.size
+            assert moments.class_count[row, 0] == pytest.approx(t.sum())
+            assert moments.sum_yy[row] == pytest.approx((t**2).sum())
+            assert moments.class_share[row, 0] == pytest.approx(t.mean())
+
+
+def test_totals_are_weights_of_all_samples_and_of_those_with_any_channel():
+    X, codes, _, folds = make()
+    X[:7] = np.nan
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(X))
+    whole = table_sums(X, COLUMNS, codes, folds, 2, n_folds=3, sample_weight=weights)
+    any_channel = np.any([has(X, own) for own in COLUMNS], axis=0)
+    for f, k in np.ndindex(3, 2):
+        cells = (whole.folds[0] == f) & (whole.classes == k)
+        rows = (folds[0] == f) & (codes == k)
+        assert whole.total[cells].sum() == pytest.approx(weights[rows].sum())
+        assert whole.seen[cells].sum() == pytest.approx(weights[rows & any_channel].sum())
+    (moments, *_) = whole.moments()
+    assert moments.total == pytest.approx(weights.sum())
+    assert_allclose(moments.class_total, [weights[codes == k].sum() for k in (0, 1)])
+
+
+def test_a_fold_without_samples_is_not_held_out_and_one_fold_is_none():
+    X, codes, _, folds = make()
+    twice = np.where(folds[:1] == 2, 0, folds[:1])
+    assert len(table_sums(X, COLUMNS, codes, twice, 2, n_folds=3).splits()) == 2
+    assert table_sums(X, COLUMNS, codes, 0 * twice, 2, n_folds=3).splits() == []
+
+
+def test_sums_in_other_units_are_those_of_the_changed_table():
+    X, codes, _, folds = make()
+    shift, scale = np.linspace(-1, 2, 8), np.linspace(0.5, 3, 8)
+    plain = table_sums(X, COLUMNS, codes, folds, 2, n_folds=3)
+    changed = table_sums(X, COLUMNS, codes, folds, 2, n_folds=3, units=(shift, scale))
+    for one, other in zip(plain.blocks, changed.blocks, strict=True):
+        again = one.in_units(shift[one.columns], scale[one.columns])
+        for name in ("count", "sum_x", "sum_xx", "shift", "scale"):
+            assert_allclose(getattr(again, name), getattr(other, name), atol=1e-9)
+
+
+@pytest.mark.parametrize("n_elements", [1, 60 * 3, 60 * 3 + 1, 10**6])
+def test_channels_summed_some_at_a_time_are_summed_alike(monkeypatch, n_elements):
+    X, codes, _, folds = make()
+    whole = table_sums(X, COLUMNS, codes, folds, 2, n_folds=3)
+    monkeypatch.setattr(sums_module, "_BLOCK_ELEMENTS", n_elements)
+    parts = table_sums(X, COLUMNS, codes, folds, 2, n_folds=3)
+    for one, other in zip(parts.blocks, whole.blocks, strict=True):
+        assert_array_equal(one.channels, other.channels)
+        assert_allclose(one.sum_xx, other.sum_xx)
+
+
+def test_the_unit_of_weights_does_not_matter():
+    X, codes, _, folds = make()
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(X))
+    large, small = (
+        table_sums(X, COLUMNS, codes, folds, 2, n_folds=3, sample_weight=scale * weights)
+        for scale in (1.0, 1e-4)
+    )
+    for one, other in zip(large.moments(), small.moments(), strict=True):
+        for name in ("mean", "std", "class_share"):
+            assert_allclose(getattr(one, name), getattr(other, name))

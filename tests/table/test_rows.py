@@ -136,7 +136,7 @@ def test_whatever_is_known_about_rows_survives_any_file(tmp_path, name, rows):
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ({"label": [1, 2]}, "'label' would be taken for something else"),
+        ({"label": [1, 2]}, "give column 'label' as y= of the table"),
         ({"a__b": [1, 2]}, "'a__b'"),
         ({3: [1, 2]}, "column 3 must be text"),
         ({"age": [1, 2, 3]}, "3 lines for 2 rows"),

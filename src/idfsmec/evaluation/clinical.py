@@ -23,6 +23,9 @@ _AGE_GROUPS = ("under 30", "30 to 44", "45 to 59", "60 and over")
 # Probabilities from which on one may want to act.
 _THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 _MOST_BINS, _LEAST_IN_BIN = 5, 5
+# Predictive values are stated for these prevalences, too: a study has far more patients than most
+# places where a model would be used.
+_PREVALENCES = (0.05, 0.1, 0.2)
 
 
 def check_prevalence(prevalence: float | None) -> None:
@@ -75,10 +78,16 @@ def summarise_clinical(
             scored.append({"by": by, "group": name, "n_subjects": counts, "scores": scores})
     # Probabilities are meant for the prior; where the class is rarer, they are lower.
     there = expit(logit(probability) + logit(prevalence) - logit(prior))
+    flagged = probability > 0.5
+    at_prevalence = [
+        {"prevalence": at, "scores": diagnostic_scores(positive, flagged, at)}
+        for at in _PREVALENCES
+    ]
     return {
         "class": str(label),
         "prevalence": prevalence,
-        "scores": diagnostic_scores(positive, probability > 0.5, prevalence),
+        "at_prevalence": at_prevalence,
+        "scores": diagnostic_scores(positive, flagged, prevalence),
         "groups": scored,
         "decision_curve": [net_benefit(positive, there, at, prevalence) for at in _THRESHOLDS],
     }
@@ -119,8 +128,8 @@ def clinical_scores(
     dict or None
         ``method``, ``rate``, ``classes``, ``n_subjects`` of each, ``class`` (the second),
         ``prevalence``, ``scores`` (sensitivity, specificity, PPV and NPV, each with its 95 % CI),
-        ``groups`` (the same by sex, age group and site) and ``decision_curve``. None where there
-        are not two classes or nothing was held out so.
+        ``at_prevalence`` (the same at 5, 10 and 20 %), ``groups`` (by sex, age group and site)
+        and ``decision_curve``. None where there are not two classes or nothing was held out so.
 
     Examples
     --------

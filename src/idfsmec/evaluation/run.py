@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from idfsmec._parallel import count_jobs, run_tasks
-from idfsmec.errors import InputError
+from idfsmec.errors import InputError, without_folders
 from idfsmec.evaluation.clinical import check_prevalence, subject_groups
 from idfsmec.evaluation.protocol import Protocol, protocol_from, split_table
 from idfsmec.evaluation.results import RANKING, RESAMPLING, Results, picked_setting, write_files
@@ -405,7 +405,7 @@ def recorded_run(
             "experiment": experiment,
             "began": began.isoformat(),
             "ended": datetime.now(UTC).isoformat(),
-            "command": sys.argv,
+            "command": [without_folders(argument) for argument in sys.argv],
         }
         store.set_meta("runs", [*(store.get_meta("runs") or []), run])
 

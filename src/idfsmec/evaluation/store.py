@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import sqlite3
 import warnings
 from collections.abc import Collection, Iterator, Sequence
@@ -21,6 +22,8 @@ if TYPE_CHECKING:  # who reads results needs none of what computes them
     from idfsmec.evaluation.tasks import Task
 
 FORMAT = 5
+# SQLite's own limit is 512, with what it appends.
+_LONGEST_PATH = 480
 #: Columns of each table; the first ones are its key, two of ``plan``. All but numbers are text.
 _TABLES = {
     "meta": ("name", "value"),
@@ -29,6 +32,12 @@ _TABLES = {
     "failed": ("key", "task", "error", "attempts", "finished"),
     "plan": ("experiment", "position", "key", "task", "table_name", "digest"),
 }
+
+
+def _create_table(name: str) -> str:
+    columns = _TABLES[name]
+    key = ", ".join(columns[: 2 if name == "plan" else 1])
+    return f"CREATE TABLE {name} ({', '.join(columns)}, checksum, PRIMARY KEY ({key}))"
 
 
 def _checksum(values: Sequence[Any]) -> str:
@@ -87,6 +96,11 @@ class Store(contextlib.AbstractContextManager["Store"]):
     ) -> None:
         self.path = Path(folder) / "store.sqlite"
         check_readable(*self.path.parent.glob("store.*"))
+        if len(os.fsencode(self.path.resolve())) > _LONGEST_PATH:
+            raise InputError(
+                f"{str(folder)[:60]}...: the path is too long for SQLite, which takes "
+                f"{_LONGEST_PATH} bytes; choose a shorter one"
+            )
         if self.path.is_dir():
             raise InputError(f"{self.path} is a folder; move it away or choose another folder")
         if read_only and not self.path.exists():
@@ -117,19 +131,17 @@ class Store(contextlib.AbstractContextManager["Store"]):
         db = sqlite3.connect(address, uri=True, timeout=60, isolation_level=None)
         try:
             db.text_factory = partial(str, encoding="utf-8", errors="replace")
+            made = self._check_schema(db)
             # All pages now, not after hours of work; milliseconds for a usual store.
             (state,) = db.execute("PRAGMA quick_check(1)").fetchone()
             if state != "ok":
                 raise sqlite3.DatabaseError(f"it is damaged: {' '.join(state.split())}")
-            made = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
             if not made and not read_only:
                 # At once: a process killed in between must not leave a store without its format.
                 first = "format", str(FORMAT)
                 db.execute("BEGIN IMMEDIATE")
-                for table, columns in _TABLES.items():
-                    key = ", ".join(columns[: 2 if table == "plan" else 1])
-                    every = ", ".join(columns)
-                    db.execute(f"CREATE TABLE {table} ({every}, checksum, PRIMARY KEY ({key}))")
+                for table in _TABLES:
+                    db.execute(_create_table(table))
                 db.execute("INSERT INTO meta VALUES (?, ?, ?)", [*first, _checksum(first)])
                 db.execute("COMMIT")
             stored = db.execute("SELECT value FROM meta WHERE name='format'").fetchone()
@@ -154,6 +166,28 @@ class Store(contextlib.AbstractContextManager["Store"]):
                 "another folder"
             ) from None
         return db
+
+    def _check_schema(self, db: sqlite3.Connection) -> bool:
+        """Return whether there are tables; refuse what a store of this format does not have.
+
+        A view in place of a table may never end, and a trigger may delete what is written.
+        """
+        db.execute("PRAGMA trusted_schema=OFF")
+        made = db.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+        for kind, name, sql in made:
+            if kind == "index" and sql is None:  # of a primary key
+                continue
+            if kind != "table":
+                raise sqlite3.DatabaseError(f"it has the {kind} {name!r}")
+            if name == "meta" and sql != _create_table(name):
+                raise sqlite3.DatabaseError("its table 'meta' has other columns")
+        if any(name == "meta" for _, name, _ in made):
+            query = "SELECT count(*) FROM meta WHERE name='format' AND value=?"
+            (is_of_this_format,) = db.execute(query, [str(FORMAT)]).fetchone()
+            expected = {_create_table(name) for name in _TABLES}
+            if is_of_this_format and {sql for _, _, sql in made if sql} != expected:
+                raise sqlite3.DatabaseError("its tables are not those of this format")
+        return bool(made)
 
     def _check_rows(self, db: sqlite3.Connection, overwrite: bool) -> None:
         """Refuse rows that are not as they were written, or remove them and mend the index."""

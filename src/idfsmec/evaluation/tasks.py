@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 from idfsmec._fingerprint import Indescribable, warn_not_cached
 from idfsmec._validation import derive_seed
 from idfsmec._version import __version__
-from idfsmec.errors import InputError
+from idfsmec.errors import InputError, without_folders
 from idfsmec.evaluation.protocol import Protocol, split_table
 from idfsmec.evaluation.store import TaskResult
 from idfsmec.metrics import (
@@ -106,7 +106,8 @@ def run_task(task: Task, tables: Mapping[str, Samples]) -> TaskResult:
         with threadpool_limits(1), collect_warnings() as caught:
             result = task.compute(tables[task.table])
     except Exception:
-        return TaskResult(error=traceback.format_exc())
+        lines = traceback.format_exc().splitlines(keepends=True)
+        return TaskResult(error="".join(map(without_folders, lines)))
     result.notes = sorted({f"{note.category.__name__}: {note.message}" for note in caught})
     return result
 

@@ -187,7 +187,7 @@ def validate(
     unusual = np.array([subject.distance > 1 for subject in there])
     low, high = wilson_interval(int(unusual.sum()), unusual.size)
     measured = {
-        "model": {"kind": model.kind, "created": model.created},
+        "model": {"kind": model.kind},
         "classes": [str(label) for label in model.classes],
         "class": str(model.classes[1]),
         "n_subjects": {str(k): n for k, n in zip(model.classes, counts, strict=True)},

@@ -38,6 +38,7 @@ from idfsmec.errors import (
 from idfsmec.features.acquisition import header_facts
 from idfsmec.features.extract import RecordingFeatures, compute_features, extract_recording
 from idfsmec.features.settings import FeatureSettings
+from idfsmec.missing.detection import REASONS
 from idfsmec.progress import Listener, Progress, collect_warnings, warning_texts
 from idfsmec.recordings import Recording
 from idfsmec.recordings.recording import check_spelling
@@ -185,7 +186,7 @@ class Extraction:
             )
         if partly := sum(o.n_epochs - o.n_rows for o in self.outcomes if o.n_rows):
             lines.append(f"left out    {partly} epochs in which no channel was left")
-        skipped = [f"{o.source}: {o.error or _NOTHING_LEFT}" for o in self.skipped]
+        skipped = [f"{o.source}: {o.error or _why_empty(o)}" for o in self.skipped]
         if skipped:
             lines.append(f"skipped     {len(skipped)} of {len(self.outcomes)} recordings")
         notes = [f"note on {o.source}: {note}" for o in self.outcomes for note in o.notes]
@@ -203,6 +204,19 @@ def _name_most(counts: Counter[str], most: int) -> str:
 
 def _and_more(items: Sized) -> str:
     return f" and {len(items) - _MOST_NAMED} more" if len(items) > _MOST_NAMED else ""
+
+
+def _why_empty(outcome: RecordingOutcome) -> str:
+    """Say why no epoch has a channel, with the amplitude where the unit may be wrong."""
+    if not outcome.reasons:
+        return _NOTHING_LEFT
+    most = max(outcome.reasons, key=lambda name: sum(outcome.reasons[name].values()))
+    rule = most.removeprefix("detected: ")
+    text = f"{_NOTHING_LEFT}, most: {REASONS.get(rule, most)}"
+    amplitude = outcome.acquisition.get("amplitude")
+    if rule in ("flat", "amplitude") and amplitude is not None:
+        text += f" (amplitude {amplitude:.2g} µV, ordinary EEG has about 10 µV: check the unit)"
+    return text
 
 
 # --- runs ------------------------------------------------------------------------------------
@@ -526,8 +540,10 @@ def _assemble(
     """Put the recordings below one another under the union of their channels."""
     used = _find_used(recordings, outcomes)
     if not used:
-        reasons = [(o.error or " ".join(o.notes) or "all missing").rstrip(".") for o in outcomes]
-        listed = "; ".join(f"{o.source}: {r}" for o, r in zip(outcomes[:3], reasons, strict=False))
+        reasons = [
+            (o.error or " ".join(o.notes) or _why_empty(o)).rstrip(".") for o in outcomes[:3]
+        ]
+        listed = "; ".join(f"{o.source}: {r}" for o, r in zip(outcomes, reasons, strict=False))
         raise InputError(f"No recording gave an epoch with any channel left ({listed}).")
     frames = []
     for part in used:

@@ -349,7 +349,10 @@ _ALLOWED: dict[str, tuple[list[Any], str]] = {
     "c0_ratio": ([number(0)], "a multiple of the mean power: a number above 0"),
     "welch_window": ([number(0)], "the length of Welch's windows: seconds above 0"),
     "nsi_window": ([number(0)], "the length of the index's segments: seconds above 0"),
-    "resample": ([number(0), None], 'a sampling rate in Hz above 0, or "off"'),
+    "resample": (
+        [number(0, 1e5, closed="right"), None],
+        'a sampling rate in Hz above 0, at most 100000, or "off"',
+    ),
     "band_pass": ([_is_pair, None], 'a band-pass of two edges in Hz, [1.0, 45.0], or "off"'),
     "line_freq": (
         [number(0), "auto", "off", None],
@@ -360,7 +363,10 @@ _ALLOWED: dict[str, tuple[list[Any], str]] = {
         'a choice of channels: "scalp", "all", or a list of names',
     ),
     "reference": (["keep", "average"], 'a reference: "keep" or "average"'),
-    "epoch": ([number(0)], "the length of an epoch: seconds above 0"),
+    "epoch": (
+        [number(0, 3600, closed="right")],
+        "the length of an epoch: seconds above 0, at most 3600",
+    ),
     "overlap": (
         [number(0, closed="left")],
         "the overlap of epochs: seconds, at least 0, less than an epoch",

@@ -283,5 +283,6 @@ class Ledger:
             raise InputError(
                 f"{self.path}: participant {new.means.index[j]} has nearly the values of "
                 f"{earlier.means.index[i]} in release {number} (distance {distances[i, j]:.2f} SD)"
-                f", who thus has two names. {rule}"
+                f", who thus has two names. If these are two participants with nearly the same "
+                f"recordings, leave {new.means.index[j]} out. {rule}"
             )

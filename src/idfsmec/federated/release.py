@@ -3,7 +3,7 @@
 The rules, in the order in which they are applied:
 
 1. A site has 4, 2 or 1 folds: the most with which no channel is lost.
-2. A subject who holds more than 80 % of a feature's sum of squares in a cell (about the
+2. A subject who holds more than 70 % of a feature's sum of squares in a cell (about the
    median of the class) is left out of the channel, and counted.
 3. A channel is released if every cell of every class that the site has holds at least
    ``min_subjects`` subjects and has products of full numerical rank, so that they span no
@@ -47,7 +47,7 @@ Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 #: Fewest subjects of a cell, and the largest share of a sum of squares that one may hold.
-MIN_SUBJECTS, MAX_SHARE = 10, 0.8
+MIN_SUBJECTS, MAX_SHARE = 10, 0.7
 _FOLDS = (4, 2, 1)
 # Eigenvalues of a correlation matrix below this count as 0.
 _RANK_TOLERANCE = 1e-8
@@ -231,18 +231,18 @@ class _Subjects(Subjects):
                 if members.size:
                     same_class = (self.codes == label) & self.have[:, v]
                     centre = np.median(mean[same_class], axis=0)
-                    about = np.maximum(square - 2 * centre * mean + centre**2, 0.0)[members]
-                    self.left_out[members, v] = _dominant(about)
+                    squares = np.maximum(square - 2 * centre * mean + centre**2, 0.0)[members]
+                    self.left_out[members, v] = _dominant(squares)
         self.have &= ~self.left_out
         self.counts[:, :-2][self.left_out] = np.inf  # samples of no weight
 
 
-def _dominant(about: Array) -> Mask:
+def _dominant(squares: Array) -> Mask:
     """Subjects of a cell with more than the share of any feature, one after the other."""
-    left = np.ones(len(about), dtype=bool)
+    left = np.ones(len(squares), dtype=bool)
     while left.sum() > 1:
-        total = about[left].sum(axis=0)
-        share = np.where(total > 0, about / np.where(total > 0, total, 1.0), 0.0).max(axis=1)
+        total = squares[left].sum(axis=0)
+        share = np.where(total > 0, squares / np.where(total > 0, total, 1.0), 0.0).max(axis=1)
         top = int(np.argmax(np.where(left, share, -1.0)))
         if share[top] <= MAX_SHARE:
             break

@@ -151,7 +151,7 @@ class SiteSums(Columns):
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all of it."""
-        return _checksum(_about(self), _packed(self))
+        return _checksum(_header(self), _packed(self))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -231,8 +231,8 @@ class Summary:
                 f"min_subjects={site.min_subjects}: sums over so few participants are not "
                 f"written; give at least {FEWEST_SUBJECTS}."
             )
-        arrays, about = _packed(site), _about(site)
-        texts = {"about": about, "checksum": _checksum(about, arrays)}
+        arrays, header = _packed(site), _header(site)
+        texts = {"about": header, "checksum": _checksum(header, arrays)}
         contents: dict[str, Any] = arrays | {
             name: np.frombuffer(text.encode(), dtype=np.uint8) for name, text in texts.items()
         }
@@ -250,7 +250,7 @@ class Summary:
         return "\n\n".join(_describe(site) for site in self.sites)
 
 
-def _about(site: SiteSums) -> str:
+def _header(site: SiteSums) -> str:
     head = {"format": "idfsmec summary", "format_version": FORMAT_VERSION, "idfsmec": __version__}
     facts = {name: getattr(site, name) for name in (*_TEXTS, *_FACTS)}
     return json.dumps(head | facts, sort_keys=True)
@@ -264,9 +264,9 @@ def _packed(site: SiteSums) -> dict[str, NDArray[Any]]:
     return arrays | {"sum_xx": np.concatenate([empty, *halves], axis=-1)}
 
 
-def _checksum(about: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+def _checksum(header: str, arrays: Mapping[str, NDArray[Any]]) -> str:
     """SHA-256 of the description and of every array: name, shape, little-endian bytes."""
-    digest = hashlib.sha256(about.encode())
+    digest = hashlib.sha256(header.encode())
     for name in _ARRAYS:
         array = np.ascontiguousarray(arrays[name])
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
@@ -283,8 +283,8 @@ def _read(path: Path) -> SiteSums:
                 raise ValueError("too large")
         with np.load(path, allow_pickle=False) as loaded:
             text, checksum = (loaded[name].tobytes().decode() for name in ("about", "checksum"))
-            about = json.loads(text)
-            version = int(about["format_version"])
+            header = json.loads(text)
+            version = int(header["format_version"])
             current = version == FORMAT_VERSION
             arrays = {name: loaded[name] for name in _ARRAYS} if current else {}
     except Exception as error:
@@ -303,15 +303,15 @@ def _read(path: Path) -> SiteSums:
     if _checksum(text, arrays) != checksum:
         raise InputError(f"{path}: damaged or changed: its checksum does not match.")
     try:
-        site = _unpacked(about, arrays)
+        site = _unpacked(header, arrays)
     except Exception as error:
         raise InputError(f"{path}: the parts of the summary do not match.") from error
     _check_site(site, str(path))
     return site
 
 
-def _unpacked(about: Mapping[str, Any], arrays: dict[str, NDArray[Any]]) -> SiteSums:
-    columns, channels, labels = (tuple(about[name]) for name in _TEXTS)
+def _unpacked(header: Mapping[str, Any], arrays: dict[str, NDArray[Any]]) -> SiteSums:
+    columns, channels, labels = (tuple(header[name]) for name in _TEXTS)
     if any(array.dtype.kind not in "iuf" for array in arrays.values()):
         raise TypeError("arrays of something else than numbers")
     halves = arrays.pop("sum_xx")
@@ -331,13 +331,13 @@ def _unpacked(about: Mapping[str, Any], arrays: dict[str, NDArray[Any]]) -> Site
         channels,
         labels,
         sum_xx=tuple(sum_xx),
-        settings=dict(about["settings"]),
-        site=str(about["site"]),
-        suppressed={str(k): str(v) for k, v in about["suppressed"].items()},
-        left_out={str(k): int(v) for k, v in about["left_out"].items()},
-        acquisition=[dict(row) for row in about["acquisition"]],
-        min_subjects=int(about["min_subjects"]),
-        dependence=str(about["dependence"]),
+        settings=dict(header["settings"]),
+        site=str(header["site"]),
+        suppressed={str(k): str(v) for k, v in header["suppressed"].items()},
+        left_out={str(k): int(v) for k, v in header["left_out"].items()},
+        acquisition=[dict(row) for row in header["acquisition"]],
+        min_subjects=int(header["min_subjects"]),
+        dependence=str(header["dependence"]),
         **arrays,
     )
 
@@ -639,10 +639,10 @@ def _harmonized(
         for count, own, P in zip(site.count, site.channel_columns, site.sum_xx, strict=True):
             total = max(float(count.sum()), 1.0)
             S = site.sum_x[..., own].sum(axis=(0, 1))
-            about = np.maximum(np.diagonal(P.sum(axis=(0, 1))) - S**2 / total, 0.0)
+            deviations = np.maximum(np.diagonal(P.sum(axis=(0, 1))) - S**2 / total, 0.0)
             n[row, where[own]] = count.sum()
             mean[row, where[own]] = site.shift[own] + site.scale[own] * S / total
-            squares[row, where[own]] = about * site.scale[own] ** 2
+            squares[row, where[own]] = deviations * site.scale[own] ** 2
     slope, offset = site_maps(n, mean, squares, counts.sum(axis=1))
     return [
         replace(site, shift=rate[where] * site.shift + move[where], scale=rate[where] * site.scale)

@@ -33,13 +33,12 @@ from idfsmec._validation import (
     validate_params,
     warn_without_groups,
 )
+from idfsmec.prediction.folds import Fold
 from idfsmec.prediction.imputer import Array, ChannelImputer, FactorModel, Indices
 from idfsmec.selection.base import RankingSelector
 from idfsmec.selection.idfsmec import ChannelEstimator, ChannelSamples, SolvedChannels
 from idfsmec.table.columns import observed_channels
 from idfsmec.table.feature_table import refuse_table
-
-Folds = list[tuple[Indices, Indices]]
 
 # Shares of the variance that the factors are given beside the features.
 _SHARES = (0.0, 0.25, 0.5, 0.75, 0.95)
@@ -145,7 +144,7 @@ class ImputedLinear(ChannelEstimator):
     def _learn(
         self,
         samples: ChannelSamples,
-        folds: Folds,
+        folds: list[Fold],
         subjects: Indices,
         targets: Array,
         weights: Array,
@@ -328,7 +327,7 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
 
     def _fit_checked(self, samples: ChannelSamples, subjects: Indices) -> None:
         codes, n_classes = samples.target, samples.n_classes
-        folds: Folds = []
+        folds: list[Fold] = []
         sizes = (np.unique(subjects[codes == k]).size for k in range(n_classes))
         if (n_folds := min(self.cv, *sizes)) > 1:
             splits = StratifiedGroupKFold(n_folds).split(samples.X, codes, subjects)

@@ -14,7 +14,6 @@ import time
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
 from os import PathLike
@@ -69,7 +68,7 @@ TRUSTED_TYPES = (
 )
 # Arrays that have infinity for constant features and channels without information.
 _MAY_BE_INFINITE = ("unit", "held_out_loss_", "objective_")
-_ABOUT = "idfsmec.json"
+_ABOUT, _SCHEMA = "idfsmec.json", "schema.json"  # ours, and that of skops
 _MOST_BYTES = 2**31  # unpacked; no model is as large
 # What of a model is written by skops; all else is written as JSON, in readable form.
 _PARTS = ("estimator", "imputer", "harmonizer")
@@ -102,7 +101,6 @@ class Model:
     protocol: Mapping[str, Any] = field(default_factory=dict)
     performance: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)  # of the packages in use
-    created: str = ""
     harmonizer: SiteHarmonizer | None = None  # comes before anything else
     # Level, title and reason of the audit of its table; empty if it was not audited.
     audit: Mapping[str, str] = field(default_factory=dict)
@@ -214,7 +212,6 @@ def fit_model(
         },
         reference=learn_reference(imputer, X, table.subjects),
         versions={name: version(name) for name in _PACKAGES} | own_versions,
-        created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         harmonizer=harmonizer,
         remembered=remember_samples(table.X, table.subjects) if remember_participants else {},
         digest=digest_samples(table.X),
@@ -282,7 +279,7 @@ def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = Fal
     path = check_model_path(path, overwrite=overwrite)
     parts = {name: getattr(model, name) for name in _PARTS}
     parts = {name: part for name, part in parts.items() if part is not None}
-    content = skops_io.dumps(parts, compression=zipfile.ZIP_DEFLATED)
+    content = _same_bytes(skops_io.dumps(parts, compression=zipfile.ZIP_STORED))
     if foreign := _foreign_types(content):
         raise InputError(
             f"{path}: a model file cannot hold {', '.join(foreign)}: it would not be trusted when "
@@ -290,14 +287,75 @@ def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = Fal
         )
     description = {"format": _FORMAT_VERSION, "idfsmec": __version__, "classes": model.classes}
     description |= {name: getattr(model, name) for name in _ABOUT_FIELDS}
+    description["performance"] = _null_for_nan(model.performance)
     checksum = description["checksum"] = _checksum(content, description)
     with replacing(path) as (beside,):
         beside.write_bytes(content)
-        with zipfile.ZipFile(beside, "a", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(_ABOUT, json.dumps(description, indent=1, allow_nan=False))
+        with zipfile.ZipFile(beside, "a") as archive:
+            about = json.dumps(description, indent=1, allow_nan=False)
+            archive.writestr(_member(_ABOUT), about)
     if model.digest:
         write_digest(path, checksum, model.digest)
     return path
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    """Describe a member of the archive without the time at which it was written."""
+    member = zipfile.ZipInfo(name)  # of 1980
+    member.compress_type = zipfile.ZIP_DEFLATED
+    member.external_attr = 0o600 << 16
+    return member
+
+
+def _same_bytes(content: bytes) -> bytes:
+    """Write what skops wrote so that equal models have equal bytes.
+
+    skops names objects and members of the archive by their addresses; here they are numbered in
+    the order in which its description names them.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    schema = json.loads(members.pop(_SCHEMA))
+    names: dict[str, str] = {}
+    numbers: dict[int, int] = {}
+
+    def renamed(part: Any) -> Any:
+        if isinstance(part, list):
+            return [renamed(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        part = {key: renamed(value) for key, value in part.items()}
+        if isinstance(part.get("__id__"), int):
+            part["__id__"] = numbers.setdefault(part["__id__"], len(numbers) + 1)
+        if (name := part.get("file")) in members:
+            part["file"] = names.setdefault(name, f"{len(names) + 1:04d}{Path(name).suffix}")
+        return part
+
+    schema = renamed(schema)
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, new in names.items():
+            archive.writestr(_member(new), members[name])
+        archive.writestr(_member(_SCHEMA), json.dumps(schema, indent=2))
+    return file.getvalue()
+
+
+def _null_for_nan(value: Any) -> Any:
+    """Write what is not defined, such as the AUC of one class, as JSON can hold it."""
+    if isinstance(value, Mapping):
+        return {key: _null_for_nan(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_null_for_nan(part) for part in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _nan_for_null(value: Any) -> Any:
+    """Turn back what :func:`_null_for_nan` wrote; infinity comes back as NaN."""
+    if isinstance(value, dict):
+        return {key: _nan_for_null(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_nan_for_null(part) for part in value]
+    return np.nan if value is None else value
 
 
 def check_model_path(path: str | PathLike[str], *, overwrite: bool = False) -> Path:
@@ -353,6 +411,7 @@ def load_model(path: str | PathLike[str]) -> Model:
         _refuse_nan(parts)
         _check_description(description)
         described = {name: description[name] for name in _ABOUT_FIELDS}
+        described["performance"] = _nan_for_null(described["performance"])
         described |= {"columns": tuple(description["columns"]), "digest": digest}
         model = Model(**parts, **described)
         if model.classes != description["classes"]:
@@ -406,10 +465,10 @@ def _foreign_types(content: bytes) -> list[str]:
 def _check_description(description: Mapping[str, Any]) -> None:
     """Refuse a description that lacks what cards and pages show, or has nothing in its place."""
     for name in _ABOUT_FIELDS:
-        kind = {"columns": list, "created": str}.get(name, dict)
+        kind = {"columns": list}.get(name, dict)
         if not isinstance(description[name], kind):
             raise TypeError(f"{name} is {description[name]!r}")
-        if name != "settings":
+        if name not in ("settings", "performance"):
             _refuse_null(name, description[name])
     for name in ("columns", "classes"):
         if len(set(description[name])) < len(description[name]):

@@ -22,7 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec._files import check_readable, refuse_oversized
-from idfsmec.errors import DuplicateRecordingsError, InputError, RecordingError, reason_of
+from idfsmec.errors import (
+    DuplicateRecordingsError,
+    InputError,
+    RecordingError,
+    listing,
+    reason_of,
+)
 from idfsmec.recordings.file_checks import (
     BYTES_PER_SAMPLE,
     LEAST_PAUSE,
@@ -481,6 +487,9 @@ def _signal_files(recording: Recording) -> tuple[Path, ...]:
     return tuple(path for path in recording.files if path.suffix.lower() not in beside)
 
 
+_MOST_GROUPS = 5  # are named
+
+
 def check_duplicates(recordings: Sequence[Recording]) -> list[Recording]:
     """Refuse recordings that two subjects share, and leave out repetitions of one subject.
 
@@ -505,7 +514,9 @@ def check_duplicates(recordings: Sequence[Recording]) -> list[Recording]:
     groups = find_duplicates(recordings)
     shared = [group for group in groups if len({(c.subject, c.label) for c in group}) > 1]
     if shared:
-        listed = "; ".join(_listed(group, " and ") for group in shared)
+        listed = "; ".join(_listed(group) for group in shared[:_MOST_GROUPS])
+        if len(shared) > _MOST_GROUPS:
+            listed += f"; {len(shared) - _MOST_GROUPS} more groups"
         raise DuplicateRecordingsError(
             f"The same recording is given for different participants or labels: {listed}. Remove "
             "all but one of each; otherwise the recording can be in training and test. If two "
@@ -522,7 +533,7 @@ def leave_out_copies(
     if copies:
         warnings.warn(
             "The same recording is given more than once and counts once; left out: "
-            f"{_listed(copies, ', ')}.",
+            f"{_listed(copies)}.",
             stacklevel=3,
         )
     left_out = {id(copy) for copy in copies} - {id(group[0]) for group in groups}
@@ -530,5 +541,5 @@ def leave_out_copies(
     return [recording for key, recording in distinct.items() if key not in left_out]
 
 
-def _listed(recordings: Sequence[Recording], between: str) -> str:
-    return between.join(f"{copy.source} (participant {copy.subject})" for copy in recordings)
+def _listed(recordings: Sequence[Recording]) -> str:
+    return listing([f"{copy.source} (participant {copy.subject})" for copy in recordings])

@@ -19,7 +19,13 @@ from idfsmec.missing.association import ALPHA
 from idfsmec.report import style
 from idfsmec.report.data import EFFECT_SIZES, ROUNDING, TableResults, View, effect_size
 from idfsmec.report.text import percent
-from idfsmec.table.columns import column_label, feature_label, join_columns, split_column
+from idfsmec.table.columns import (
+    column_label,
+    feature_label,
+    join_column,
+    join_columns,
+    split_column,
+)
 from idfsmec.table.positions import channel_positions
 
 if TYPE_CHECKING:
@@ -27,6 +33,8 @@ if TYPE_CHECKING:
 
 #: Fewer electrodes than this make no map; so many weights, and so many features are drawn.
 _FEWEST_FOR_A_MAP, _MOST_BARS, _MOST_FEATURES = 8, 24, 20
+#: A heat map of more channels is drawn as pixels.
+_MOST_COLUMNS = 40
 #: Below so many equal shares the largest weight is not worth a headline.
 _NEARLY_EVEN = 1.25
 
@@ -94,6 +102,12 @@ def plot_channel_weights(
     ax = style.make_axes(ax, 6.0, 1.3 + 0.3 * order.size)
     style.draw_bars(ax, names[order].tolist(), values[order], style.EMPHASIS)
     ax.set_xlim(0, (values.max() or 1) * 1.15)
+    texts = [
+        f"{name}: {value:.3g}" for name, value in zip(names[order], values[order], strict=True)
+    ]
+    style.show_values(
+        ax, 0, np.arange(order.size) - 0.3, texts, values[order], np.arange(order.size) + 0.3
+    )
     for row, value in enumerate(values[order]):
         style.annotate(ax, f"{value:.3f}", (value, row), (4, 0), va="center", color=style.INK)
     ax.set_xlabel(label)
@@ -139,6 +153,8 @@ def _draw_map(ax: Axes, names: NDArray[np.str_], values: Floats, flat: Floats, l
         line.set(color=style.MUTED, linewidth=1.2)
     size = 3 if crowded else 4
     ax.plot(*flat.T, "o", color=style.INK, markersize=size, zorder=6)
+    texts = [f"{name}: {value:.3g}" for name, value in zip(names, values, strict=True)]
+    style.show_values(ax, flat[:, 0], flat[:, 1], texts)
     for name, value, (x, y) in zip(names, values, flat, strict=True):
         if crowded and name not in top:
             continue
@@ -188,10 +204,22 @@ def plot_score_heatmap(ranking: pd.DataFrame, *, note: str = "", ax: Axes | None
     ax = style.make_axes(ax, float(np.clip(3.2 + 0.28 * n_columns, 6.2, 10)), 1.9 + 0.24 * n_rows)
     values = wide.to_numpy(dtype=float)
     scale: Any = {"cmap": style.SEQUENTIAL, "vmin": 0, "vmax": np.nanmax(values) or 1.0}
-    edges: Any = {"edgecolors": style.PAPER, "linewidth": 0.8 if n_columns <= 40 else 0}
-    image = ax.pcolormesh(np.ma.masked_invalid(values), **scale, **edges)
-    ax.invert_yaxis()
-    ax.set_yticks(np.arange(n_rows) + 0.5, [feature_label(str(name)) for name in wide.index])
+    edges: Any = {"edgecolors": style.PAPER, "linewidth": 0.8}
+    shown = np.ma.masked_invalid(values)
+    if n_columns <= _MOST_COLUMNS:
+        image: Any = ax.pcolormesh(shown, **scale, **edges)
+        ax.invert_yaxis()
+    else:  # as pixels: thousands of rectangles would make the page large
+        box: Any = {"extent": (0, n_columns, n_rows, 0), "aspect": "auto"}
+        image = ax.imshow(shown, interpolation="nearest", **box, **scale)
+    labels = [feature_label(str(name)) for name in wide.index]
+    ax.set_yticks(np.arange(n_rows) + 0.5, labels)
+    names = [str(name) for name in wide.columns]
+    row, column = np.nonzero(np.isfinite(values))
+    texts = [
+        f"{labels[i]} at {names[j]}: {values[i, j]:.3g}" for i, j in zip(row, column, strict=True)
+    ]
+    style.show_values(ax, column, row, texts, column + 1, row + 1)
     _name_columns(ax, wide.columns, 0.5)
     note += "\nstrongest channels left, strongest features on top"
     style.style_axes(ax, "Feature scores by channel", note, grid=None)
@@ -251,6 +279,9 @@ def plot_effects(
             continue
         color, filled = style.EMPHASIS if value >= 0 else style.FILTER, low > 0 or high < 0
         style.draw_estimate(ax, y, effect, color, filled, markersize=5.5, gid=f"effect-{y}")
+        name = column_label(join_column(row["channel"], row["feature"]))
+        hint = f"{name}: {EFFECT_SIZES[size]} {value:.2f} ({low:.2f} to {high:.2f})"
+        style.show_values(ax, low, y, [hint], high)
         if np.isfinite(row.get("auc", np.nan)):
             text = f"{row['auc']:.2f}  ({row['auc_low']:.2f} to {row['auc_high']:.2f})"
             style.annotate(ax, text, (1.02, y), units=("axes fraction", "data"), va="center")
@@ -365,6 +396,9 @@ def plot_selection_frequency(
     colors = [style.EMPHASIS if share >= least else style.SANITY for share in shown]
     style.draw_bars(ax, names, shown.to_numpy(), colors)
     ax.set_xlim(0, 1.02)
+    at = np.arange(shown.size)
+    texts = [f"{name}: {percent(share)}" for name, share in zip(names, shown, strict=True)]
+    style.show_values(ax, 0, at - 0.3, texts, shown.to_numpy(), at + 0.3)
     ax.xaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
     ax.set_xlabel("share of halves")
     lines = ((threshold, "-", style.INK, "stable"), (chance, ":", style.MUTED, "chance"))
@@ -409,6 +443,13 @@ def plot_missing_map(shares: pd.DataFrame, *, note: str = "", ax: Axes | None = 
     image = ax.imshow(
         values, cmap=style.SEQUENTIAL, vmin=0, vmax=1, aspect="auto", interpolation="nearest"
     )
+    row, column = np.nonzero(values)
+    recordings, names = shares.index.astype(str).tolist(), shares.columns.astype(str).tolist()
+    texts = [
+        f"{names[j]} of {recordings[i]}: {percent(values[i, j])} missing"
+        for i, j in zip(row, column, strict=True)
+    ]
+    style.show_values(ax, column - 0.5, row - 0.5, texts, column + 0.5, row + 0.5)
     _name_columns(ax, shares.columns)
     step = -(-n_rows // 20)
     ax.set_yticks(np.arange(0, n_rows, step), [str(name) for name in shares.index[::step]])

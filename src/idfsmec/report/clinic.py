@@ -35,6 +35,12 @@ def plot_decision_curve(
     ax.plot(at, rows["mean"], color=style.EMPHASIS, linewidth=2, label="model (95 % CI)")
     ax.plot(at, rows["all"], color=style.MUTED, linestyle="--", label="act on all")
     ax.axhline(0, color=style.MUTED, linewidth=1, linestyle=":", label="act on none")
+    texts = [
+        f"threshold {percent(row['threshold'])}: net benefit {row['mean']:.3f} "
+        f"({row['low']:.3f} to {row['high']:.3f}); acting on all {row['all']:.3f}"
+        for row in clinical["decision_curve"]
+    ]
+    style.show_values(ax, at, rows["mean"], texts)
     top = 1.1 * max(rows["high"].max(), 0.05)
     ax.set(xlim=(0, 1), ylim=(-0.3 * top, top), ylabel="net benefit",
            xlabel=f"threshold: probability of {clinical['class']}")  # fmt: skip
@@ -43,12 +49,23 @@ def plot_decision_curve(
     return style.style_axes(ax, "Decision curve", note)
 
 
+def draw_decision_curve(clinical: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw the decision curve for a page."""
+    numbers = pd.DataFrame(clinical["decision_curve"])
+    return style.make_figure(plot_decision_curve(clinical), CAPTION, numbers, "decision-figure")
+
+
 def score_table(
     clinical: Mapping[str, Any], classes: Sequence[Any], counts: Sequence[int]
 ) -> dict[str, Any]:
     """Return title, text, header and rows: all participants with their counts, and groups."""
     everyone = {"by": "all", "group": "", "n_subjects": counts, "scores": clinical["scores"]}
     rows, few = [], []
+    stated = [
+        [f"all, prevalence {percent(at['prevalence'])}", "", "", ""]
+        + [share_with_ci(at["scores"].get(score, {})) for score in _SCORES[2:]]
+        for at in clinical.get("at_prevalence", [])
+    ]
     for group in (everyone, *clinical["groups"]):
         name = f"{group['by']} {group['group']}".strip()
         if min(group["n_subjects"]) < _FEW:
@@ -57,12 +74,18 @@ def score_table(
         rows.append([name, " / ".join(map(str, group["n_subjects"])), *scores])
     text = (
         f"Predictions of {clinical['class']} for held-out participants, with 95 % CI. Predictive "
-        f"values are for a prevalence of {percent(clinical['prevalence'])}."
+        f"values are for a prevalence of {percent(clinical['prevalence'])}, unless a row has "
+        "another."
     )
     if few:
         text += f" Too few to rely on (below {_FEW} of a class): {listing(few, 20)}."
     header = ("participants", " / ".join(map(str, classes)), *_SCORES)
-    return {"title": _TITLE, "text": text, "header": header, "rows": rows}
+    return {
+        "title": _TITLE,
+        "text": text,
+        "header": header,
+        "rows": [rows[0], *stated, *rows[1:]],
+    }
 
 
 def describe_clinical(table: TableResults) -> dict[str, Any] | None:

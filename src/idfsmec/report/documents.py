@@ -9,11 +9,13 @@ for the guidelines' own texts; the checklist collects what a folder of results a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
 from idfsmec._files import replacing
@@ -24,6 +26,7 @@ from idfsmec.recordings.recording import hash_file
 from idfsmec.report import clinic, style
 from idfsmec.report.data import TableResults, experiment_protocol, lowest_rate, task_scores
 from idfsmec.report.text import (
+    NOT_DEFINED,
     capitalise,
     describe_protocol,
     escape_markdown,
@@ -33,6 +36,7 @@ from idfsmec.report.text import (
     percent,
     plain_records,
     share_with_ci,
+    slugify,
     unique_slugs,
 )
 from idfsmec.table import FeatureTable
@@ -181,6 +185,12 @@ def plot_calibration(calibration: Mapping[str, Any], ax: Axes | None = None) -> 
         predicted, observed, np.maximum([observed - low, high - observed], 0), marker="o",
         color=style.EMPHASIS, linewidth=1.6, elinewidth=1.0, gid="calibration",
     )  # fmt: skip
+    texts = [
+        f"{percent(group['predicted'])}: observed {share_with_ci(group, 'observed')}, "
+        f"{group['n']} participants"
+        for group in calibration["bins"]
+    ]
+    style.show_values(ax, predicted, observed, texts)
     label = calibration["class"]
     what = f"probability of {label}" if label else "probability of the predicted class"
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=what, ylabel="share of participants")
@@ -217,6 +227,7 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
             f"{model.kind} separates {what} with an AUC of {auc['mean']:.2f} on held-out "
             f"participants: {relation}."
         )
+    tables = _tables(model) if metrics else []
     return {
         "brand": "idfsmec model card",
         "title": path.stem,
@@ -231,7 +242,8 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
         "metrics": metric_rows(model),
         "channels": _bars(measured.get("channels", {})),
         "features": [{"name": column_label(name)} for name in measured.get("features", {})],
-        "tables": _tables(model) if metrics else [],
+        "tables": tables,
+        "named_tables": name_sections(tables),
         "facts": [
             *_model_facts(model),
             ("sharing", _SHARING),
@@ -248,7 +260,12 @@ class Table(NamedTuple):
     text: str
     header: tuple[str, ...]
     rows: list[list[Any]]
-    picture: str = ""
+    picture: dict[str, Any] | None = None
+
+
+def name_sections(tables: Sequence[Table]) -> list[tuple[str, str]]:
+    """Return the address and the name of each table's section, for the navigation."""
+    return [(slugify(table.title), table.title.partition(",")[0]) for table in tables]
 
 
 def _tables(model: Model) -> list[Table]:
@@ -264,9 +281,7 @@ def _tables(model: Model) -> list[Table]:
             for row in clinical["decision_curve"][1::2]
         ]
         header = (f"probability of {clinical['class']}", "net benefit (95 % CI)", "acting on all")
-        picture = style.save_figure(
-            clinic.plot_decision_curve(clinical), clinic.CAPTION, None, "decision"
-        )
+        picture = clinic.draw_decision_curve(clinical)
         tables.append(Table("Decision curve", clinic.CAPTION, header, rows, picture))
     rows = [
         [percent(group["predicted"]), share_with_ci(group, "observed"), group["n"]]
@@ -274,7 +289,8 @@ def _tables(model: Model) -> list[Table]:
     ]
     text = f"{_CALIBRATION} Brier score {calibration['brier']:.3f}."
     header = ("probability", "observed (95 % CI)", "participants")
-    picture = style.save_figure(plot_calibration(calibration), text, None, "calibration")
+    numbers = pd.DataFrame(calibration["bins"])
+    picture = style.make_figure(plot_calibration(calibration), text, numbers, "calibration-figure")
     tables.append(Table("Calibration", text, header, rows, picture))
     rows = [
         [
@@ -296,6 +312,8 @@ def _tables(model: Model) -> list[Table]:
 
 
 def _number(values: Mapping[str, float]) -> str:
+    if not np.isfinite([values["mean"], values["low"], values["high"]]).all():
+        return NOT_DEFINED
     return f"{values['mean']:.2f} ({values['low']:.2f} to {values['high']:.2f})"
 
 
@@ -309,7 +327,7 @@ def _model_facts(model: Model) -> list[tuple[str, str]]:
         ("missing", f"{percent(data.get('share_missing'), 1)} of channel samples"),
         ("channels", ", ".join(model.channels)),
         ("features", f"{len(model.columns)} columns"),
-        ("fitted", model.created),
+        ("fitted", datetime.now(UTC).strftime("%Y-%m-%d")),
     ]
     if "epoch" in settings:
         facts.append(("epochs", f"{settings['epoch']:g} s"))
@@ -660,8 +678,8 @@ def _analysis(results: Results, tables: Mapping[str, FeatureTable]) -> list[str]
             lines.append(_answer(name, clinical["text"].rstrip("."), T))
             for group, counts, *scores in clinical["rows"]:
                 named = zip(clinical["header"][2:], scores, strict=True)
-                each = ", ".join(f"{score} {value}" for score, value in named)
-                participants = f"{group} ({clinical['header'][1]}: {counts})"
+                each = ", ".join(f"{score} {value}" for score, value in named if value)
+                participants = f"{group} ({clinical['header'][1]}: {counts})" if counts else group
                 lines.append(_answer(name, f"{participants}: {each}", T))
             lines.append(_answer(name, clinical["curve"].rstrip("."), T))
     return lines

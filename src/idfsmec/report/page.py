@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -30,6 +28,8 @@ from idfsmec.report.text import (
 from idfsmec.table.verdicts import NOT_AUDITED
 
 PAGE, FOLDER = "report.html", "figures"
+#: The page has so many features of a ranking; ranking.csv has all.
+_MOST_RANKED = 1000
 
 
 class Figure(NamedTuple):
@@ -199,11 +199,8 @@ def write_report(
     check_writable(page, folder / FOLDER / "missing.svg")
     summary, figures = _summarise(Results.read(folder))
     drawn = _draw(figures, folder / FOLDER, progress)
-    script = style.read_asset("report.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-    content = {"figures": drawn, "folder": FOLDER, "script": script}
-    content |= {"script_hash": f"sha256-{digest}", **summary}
-    return style.write_text(page, style.render_page("report.html", **content))
+    content = style.render_page("report.html", figures=drawn, **summary)
+    return style.write_text(page, content)
 
 
 @style.literal_text
@@ -223,9 +220,9 @@ def _draw(
         variant = slugify(view.variant) if view.variant else ""
         slug = "-".join(filter(None, (figure.section, slugs[table], variant)))
         ax = figure.draw(**view.arguments)
-        label = f"{ax.get_title(loc='left')}. {figure.caption}"
-        svg = style.save_figure(ax, label, folder / slug, slug)
-        shown = {"slug": slug, "svg": svg, "caption": figure.caption, "tested": view.tested}
+        shown = style.make_figure(
+            ax, figure.caption, view.numbers, slug, path=folder / slug, tested=view.tested
+        )
         drawn.setdefault((figure.section, table), []).append(shown)
     if progress:
         progress(Progress("figures", len(planned), len(planned)))
@@ -248,9 +245,9 @@ def summarise(results: Results) -> dict[str, Any]:
         and the like, by group), ``missingness`` (channels whose missingness is associated with
         the label), ``audit``, ``verdict`` (of the audit, of an earlier one, or that there was
         none), ``effect`` (the effect size), ``electrodes``, ``participants``, ``ablation``,
-        ``cost``, ``ranking``, and ``tested``: what was tested beside each figure, in words),
-        ``warnings``, ``protocol``, ``versions``, ``command`` and the like. What is not there is
-        None.
+        ``cost``, ``ranking`` (its first 1000 features of ``n_ranked``), and ``tested``: what was
+        tested beside each figure, in words), ``warnings``, ``protocol``, ``versions``,
+        ``command`` and the like. What is not there is None.
     """
     return _summarise(results)[0]
 
@@ -319,7 +316,8 @@ def _summarise_table(
         "effect_column": size,
         **{name: rows.get(name) for name in ("electrodes", "participants", "ablation", "cost")},
         "tested": tested,
-        "ranking": plain_records(table.ranking),
+        "ranking": plain_records(table.ranking.head(_MOST_RANKED)),
+        "n_ranked": len(table.ranking),
     }
 
 

@@ -35,6 +35,8 @@ _Labels = tuple[str, str, str, str]
 _MOST_TICKS = 12
 _TEST = "at 5 % after Holm's correction"
 _RATE = "share of channels removed, in addition to those the table lacks"
+#: So many iterations have a dot.
+_MOST_POINTS = 60
 #: The difference whose power is stated.
 _DIFFERENCE = 0.15
 #: So many comparison methods are drawn with CI: more would hide each other.
@@ -252,6 +254,9 @@ def plot_paired_differences(
             alpha=1 - 0.6 * (last - i) / max(last, 1),
             gid=f"difference-{row['method']}-{row['rate']:g}",
         )  # fmt: skip
+        value, low, high = (points(end) for end in estimate)
+        text = f"{looks[row['method']].label}, {percent(row['rate'])}: {value} ({low} to {high})"
+        style.show_values(ax, estimate[1], y, [text], estimate[2])
     ax.axvline(0, color=style.INK, linewidth=1)
     for line in range(1, len(others)):
         ax.axhline(line - 0.5, color=style.MUTED, linewidth=0.4, alpha=0.4)
@@ -399,6 +404,7 @@ def plot_electrode_curve(
     for level, row in enumerate(headsets):
         point = float(row["n_electrodes"]), float(row["mean"])
         ax.plot(*point, "D", color=style.FILTER, markersize=5, gid=f"cap-{row['choice']}")
+        style.show_values(ax, *point, [f"{row['choice']}: {point[1]:.2f}"])
         # Headsets may share a number of electrodes: their names stand on different lines.
         style.annotate(ax, row["choice"], point, (0, -13 - 11 * level), ha="center", fontsize=7.5)
     return ax
@@ -521,7 +527,9 @@ def draw_convergence(values: Floats, note: str) -> Axes:
     """Draw an objective by iteration; the dotted line is its last value."""
     ax = style.make_axes(None, 6.0, 3.2)
     shown = values / values[0]  # weights to the power of gamma make the objective tiny
-    ax.plot(shown, ".-", color=style.EMPHASIS, linewidth=2)
+    ax.plot(shown, ".-" if values.size <= _MOST_POINTS else "-", color=style.EMPHASIS, linewidth=2)
+    at = np.unique(np.linspace(0, values.size - 1, _MOST_POINTS).astype(int))
+    style.show_values(ax, at, shown[at], [f"iteration {i}: {values[i]:.4g}" for i in at])
     ax.axhline(shown[-1], color=style.MUTED, linewidth=0.8, linestyle=":")
     ax.set(xlabel="iteration", ylabel="objective, share of the first value")
     drop = f"from {values[0]:.4g} to {values[-1]:.4g} in {values.size - 1} iterations"
@@ -616,6 +624,10 @@ def draw_curves(
     ``line`` is the column that names the lines, ``looks`` says how each is drawn. ``log`` has the
     names of logarithmic axes. ``written`` formats values.
     """
+
+    def x_text(value: float) -> str:
+        return percent(value) if x == "rate" else f"{value:g}"
+
     ax = style.make_axes(ax)
     ticks = np.unique(curves[x].to_numpy(dtype=float))
     barred = curves[[not looks[name].quiet for name in curves[line]]]
@@ -651,10 +663,18 @@ def draw_curves(
             at, mean, color=color, linestyle=look.linestyle, marker=look.marker,
             markeredgewidth=0, gid=f"line-{name}", **strength,
         )  # fmt: skip
+        texts = [
+            f"{look.label}, {x_text(at_x)}: {written(value)}"
+            + (f" ({written(left)} to {written(right)})" if np.isfinite(left) else "")
+            for at_x, value, left, right in curve[[x, "mean", "low", "high"]].itertuples(
+                index=False
+            )
+        ]
+        style.show_values(ax, at, mean, texts)
         ends[name] = (float(at[-1]), float(np.clip(mean[-1], *ax.get_ylim())))
     shown = ticks[:: -(-ticks.size // _MOST_TICKS)]
     ax.xaxis.set_major_locator(FixedLocator(shown.tolist()))
-    ax.xaxis.set_major_formatter(lambda v, _: percent(v) if x == "rate" else f"{v:g}")
+    ax.xaxis.set_major_formatter(lambda v, _: x_text(v))
     ax.yaxis.set_major_formatter(lambda v, _: written(v))
     ax.xaxis.set_minor_locator(NullLocator())
     _label_ends(ax, ends, looks)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -9,11 +11,13 @@ from importlib.resources import files
 from pathlib import Path
 from textwrap import wrap
 from typing import Any, Literal, NamedTuple, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import jinja2
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from cycler import cycler
 from markupsafe import escape
 from matplotlib.axes import Axes
@@ -23,7 +27,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from idfsmec import __version__
-from idfsmec._files import replacing
+from idfsmec._files import disarm_formulas, replacing
 from idfsmec.errors import ExistingFileError
 from idfsmec.report.data import PROPOSED, Methods, family_of, label_of, sort_methods
 from idfsmec.report.text import SIGNIFICANT, percent, points, seconds, slugify
@@ -87,6 +91,13 @@ STYLE: dict[str, Any] = {
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 # Characters of a note that fit on an inch of a figure, beside the labels of its rows.
 _NOTE_CHARACTERS = 13
+# The values that a pointer shows on a page's figure: rectangles in data coordinates and texts. A
+# small one is pointed at from so many points around its middle.
+_Values = tuple[Axes, Sequence[Any], Sequence[str]]
+_values: WeakKeyDictionary[Figure, list[_Values]] = WeakKeyDictionary()
+_REACH = 6.0
+# More would make pages large and say no more than the numbers beside the figure.
+_MOST_VALUES = 1500
 
 
 def literal_text(draw: _Function) -> _Function:
@@ -209,9 +220,9 @@ def annotate(
 
 
 def name_sides(ax: Axes, left: str, right: str) -> None:
-    """Write below an axis with a zero what its two sides mean."""
-    annotate(ax, f"← {left}", (0, 0), (0, -22), "axes fraction", ha="left", va="top")
-    annotate(ax, f"{right} →", (1, 0), (0, -22), "axes fraction", ha="right", va="top")
+    """Write below the label of an axis with a zero what its two sides mean."""
+    annotate(ax, f"← {left}", (0, 0), (0, -34), "axes fraction", ha="left", va="top")
+    annotate(ax, f"{right} →", (1, 0), (0, -34), "axes fraction", ha="right", va="top")
 
 
 def draw_estimate(
@@ -241,6 +252,57 @@ def add_colorbar(ax: Axes, image: Any, label: str) -> None:
     bar.ax.set_facecolor(FAINT)
 
 
+def show_values(
+    ax: Axes, x: Any, y: Any, texts: Sequence[str], x2: Any = None, y2: Any = None
+) -> None:
+    """Name points, or rectangles up to ``x2`` and ``y2``, for a pointer on the page's figure."""
+    corners = [x, y, x if x2 is None else x2, y if y2 is None else y2]
+    _values.setdefault(figure_of(ax), []).append((ax, corners, texts))
+
+
+def _draw_values(figure: Figure) -> str:
+    """Return transparent rectangles with titles as SVG, in points from the upper left corner."""
+    height, scale = 72 * figure.get_figheight(), 72 / figure.dpi
+    drawn = []
+    for ax, corners, texts in _values.pop(figure, []):
+        x, y, x2, y2 = np.broadcast_arrays(*corners, np.zeros(len(texts)))[:4]
+        ends = [ax.transData.transform(np.column_stack(pair)) for pair in ((x, y), (x2, y2))]
+        low, high = scale * np.minimum(*ends), scale * np.maximum(*ends)
+        small = (high - low) < 2 * _REACH
+        middle = (low + high) / 2
+        low, high = np.where(small, middle - _REACH, low), np.where(small, middle + _REACH, high)
+        for (left, bottom), (right, top), text in zip(low, high, texts, strict=True):
+            if np.isfinite([left, bottom, right, top]).all():
+                drawn.append(
+                    f'<rect x="{left:.1f}" y="{height - top:.1f}" width="{right - left:.1f}" '
+                    f'height="{top - bottom:.1f}"><title>{escape(text)}</title></rect>'
+                )
+    if not drawn or len(drawn) > _MOST_VALUES:
+        return ""
+    return f'<g class="values" fill="none" pointer-events="all">{"".join(drawn)}</g>'
+
+
+def make_figure(
+    ax: Axes,
+    caption: str,
+    numbers: pd.DataFrame,
+    slug: str,
+    *,
+    path: Path | None = None,
+    tested: str = "",
+) -> dict[str, Any]:
+    """Save a figure, close it, and return what the template ``figure.html`` shows of it.
+
+    ``slug`` is its name on the page, ``numbers`` are what it shows, ``tested`` is the result of a
+    test in words.
+    """
+    title = ax.get_title(loc="left")
+    svg = save_figure(ax, f"{title}. {caption}", path, slug)
+    csv = disarm_formulas(numbers).to_csv(index=False, float_format="%.6g").encode("utf-8")
+    shown = {"slug": slug, "title": title, "svg": svg, "caption": caption, "tested": tested}
+    return shown | {"csv": f"data:text/csv;charset=utf-8;base64,{base64.b64encode(csv).decode()}"}
+
+
 def save_figure(ax: Axes, label: str, path: Path | None, salt: str) -> str:
     """Save a figure as SVG and PNG for a paper, close it, and return it as SVG for the page.
 
@@ -254,6 +316,7 @@ def save_figure(ax: Axes, label: str, path: Path | None, salt: str) -> str:
     text = io.StringIO()
     with mpl.rc_context(settings | {"svg.hashsalt": salt}):
         figure.set_layout_engine(None)
+        values = _draw_values(figure)
         if path is not None:
             quick = {"compress_level": 1}
             with replacing(path.with_suffix(".svg"), path.with_suffix(".png")) as (drawing, image):
@@ -262,7 +325,7 @@ def save_figure(ax: Axes, label: str, path: Path | None, salt: str) -> str:
         mpl.rcParams["svg.fonttype"] = "none"
         figure.savefig(text, transparent=True, **options)
     plt.close(figure)
-    return _inline_svg(text.getvalue(), label)
+    return _inline_svg(text.getvalue(), label).replace("</svg>", f"{values}</svg>")
 
 
 def _inline_svg(svg: str, label: str) -> str:
@@ -293,13 +356,18 @@ def render_page(template: str, **content: Any) -> str:
         "points": points,
         "seconds": seconds,
         "weight": lambda value: "–" if value is None else f"{value:.4f}",
+        "exact": lambda value: "" if value is None else f"{value:.7g}",
         "slug": slugify,
         "feature_label": feature_label,
     }
     environment.filters |= filters
+    script = read_asset("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     environment.globals |= {
+        "script": script,
+        "script_hash": f"sha256-{digest}",
         "theme": [(name, *colors) for name, colors in THEME.items()],
-        "style": read_asset("report.css"),
+        "style": read_asset("page.css"),
         "version": __version__,
         "significant": SIGNIFICANT,
     }

@@ -16,6 +16,9 @@ from idfsmec.table.columns import feature_label
 #: Words for differences with a corrected test.
 SIGNIFICANT = "significant at 5 % after Holm's correction"
 
+#: In place of a number that these participants do not define, such as an AUC of one class.
+NOT_DEFINED = "not defined"
+
 _METRICS = {
     "f1": "F1",
     "roc_auc": "AUC",
@@ -90,6 +93,8 @@ def share_with_ci(values: Mapping[str, float], name: str = "mean") -> str:
     """Write a share with its 95 % CI, or a dash where it is not there; it does not break."""
     if name not in values:
         return percent(None)
+    if not np.isfinite([values[name], values["low"], values["high"]]).all():
+        return NOT_DEFINED
     text = f"{percent(values[name])} ({100 * values['low']:.0f} to {100 * values['high']:.0f})"
     return text.replace(" ", "\N{NO-BREAK SPACE}")
 
@@ -100,12 +105,16 @@ def format_score(metric: str, value: float, digits: int = 0) -> str:
     >>> format_score("roc_auc", 0.814), format_range("roc_auc", 0.7, 0.91)
     ('0.81', '0.70 to 0.91')
     """
+    if not np.isfinite(value):
+        return NOT_DEFINED
     plain = metric.endswith("roc_auc") or metric in SCORE_METRICS
     return f"{value:.2f}".replace("-", "−") if plain else percent(value, digits)
 
 
 def format_range(metric: str, low: float, high: float) -> str:
     """Write the ends of an interval of a score, within 0 and 1: a t interval may leave it."""
+    if not np.isfinite([low, high]).all():
+        return NOT_DEFINED
     lowest = -np.inf if metric in SCORE_METRICS else 0
     highest = np.inf if "mae" in metric else 1
     ends = (float(np.clip(end, lowest, highest)) for end in (low, high))

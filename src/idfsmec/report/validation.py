@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
 from idfsmec._files import write_csv, write_json
 from idfsmec.errors import listing
 from idfsmec.report import clinic, style
-from idfsmec.report.documents import USE, Table, plot_calibration
+from idfsmec.report.documents import USE, Table, name_sections, plot_calibration
 from idfsmec.report.text import (
     capitalise,
     format_range,
@@ -62,7 +63,8 @@ def plot_validation(validation: Validation, ax: Axes | None = None) -> Axes:
             name = f"{group['by']} {group['group']} ({sum(group['n_subjects'])})"
             rows.append((name, group["auc"], style.MUTED))
     ax = style.make_axes(ax, 5.6, 1.6 + 0.28 * len(rows))
-    for place, (_, auc, color) in enumerate(rows):
+    for place, (name, auc, color) in enumerate(rows):
+        style.show_values(ax, auc["mean"], place, [f"{name}: {_score('roc_auc', auc)}"])
         estimate = [auc[end] for end in ("mean", "low", "high")]
         style.draw_estimate(ax, place, estimate, color, filled=color != style.MUTED)
     ax.axvline(0.5, color=style.MUTED, linewidth=1, linestyle=":")
@@ -195,7 +197,7 @@ def _describe(model: Model, validation: Validation, name: str) -> dict[str, Any]
     ]
     counts = ", ".join(f"{label}: {n}" for label, n in measured["n_subjects"].items())
     facts = [
-        ("model", f"{model.kind}, fitted {model.created}"),
+        ("model", model.kind),
         ("trained on", f"{model.data.get('n_subjects')} participants"),
         ("validated on", f"{name}; {counts}"),
         ("prevalence", percent(measured["prevalence"], 1)),
@@ -204,6 +206,7 @@ def _describe(model: Model, validation: Validation, name: str) -> dict[str, Any]
     for reason, words in reasons.items():
         if left := measured["left_out"][reason]:
             facts.append((f"left out, {words}", listing(left, 10)))
+    tables = _tables(validation)
     return {
         "brand": "idfsmec validation",
         "title": name,
@@ -215,7 +218,8 @@ def _describe(model: Model, validation: Validation, name: str) -> dict[str, Any]
         "warnings": [],
         "tiles": tiles,
         "sentences": sentences,
-        "tables": _tables(validation),
+        "tables": tables,
+        "named_tables": name_sections(tables),
         "facts": facts,
         "notes": [f"{capitalise(note)}." for note in measured["notes"]],
     }
@@ -233,25 +237,39 @@ def _tables(validation: Validation) -> list[Table]:
     scores = Table("Scores", text, HEADER, score_rows(validation))
     counts = list(measured["n_subjects"].values())
     scored = clinic.score_table(clinical, measured["classes"], counts)
-    aucs = [measured["metrics"]["roc_auc"], *(group["auc"] for group in clinical["groups"])]
+    aucs = [
+        _score("roc_auc", measured["metrics"]["roc_auc"]),
+        *[""] * len(clinical["at_prevalence"]),
+        *(_score("roc_auc", group["auc"]) for group in clinical["groups"]),
+    ]
     groups = Table(
         "Groups",
         scored["text"].replace("held-out participants", "other participants"),
         (*scored["header"][:2], "AUC", *scored["header"][2:]),
-        [
-            [*row[:2], _score("roc_auc", auc), *row[2:]]
-            for row, auc in zip(scored["rows"], aucs, strict=True)
-        ],
+        [[*row[:2], auc, *row[2:]] for row, auc in zip(scored["rows"], aucs, strict=True)],
     )
     of_auc = "AUC of the card, of these participants and of groups."
-    drawn = (
-        ("AUC", of_auc, plot_validation(validation)),
-        ("Calibration", _CALIBRATION, plot_validation_calibration(validation)),
-        ("Decision curve", clinic.CAPTION, clinic.plot_decision_curve(clinical)),
-    )
+    named = [
+        {"group": f"{group['by']} {group['group']}", **group["auc"]}
+        for group in clinical["groups"]
+    ]
+    everyone = {"group": "all", **measured["metrics"]["roc_auc"]}
+    auc_numbers = pd.DataFrame([everyone, *named])
+    bins = pd.DataFrame(measured["calibration"]["bins"])
+    calibration = plot_validation_calibration(validation)
     pictures = [
-        Table(title, text, (), [], style.save_figure(ax, text, None, title))
-        for title, text, ax in drawn
+        Table(title, "", (), [], picture)
+        for title, picture in (
+            (
+                "AUC",
+                style.make_figure(plot_validation(validation), of_auc, auc_numbers, "auc-figure"),
+            ),
+            (
+                "Calibration",
+                style.make_figure(calibration, _CALIBRATION, bins, "calibration-figure"),
+            ),
+            ("Decision curve", clinic.draw_decision_curve(clinical)),
+        )
     ]
     return [scores, pictures[0], groups, *pictures[1:]]
 

@@ -129,8 +129,8 @@ def feature_effects(
             sizes = _between([means[members, block] for members in rows], classes, draws)
         blocks.append(pd.DataFrame(sizes))
     frame = pd.DataFrame({"feature": list(names), "n_subjects": (~np.isnan(means)).sum(axis=0)})
-    found = pd.concat(blocks, ignore_index=True)
-    return frame.join(found.assign(q=_q_values(found["p"].to_numpy())))
+    effects = pd.concat(blocks, ignore_index=True)
+    return frame.join(effects.assign(q=_q_values(effects["p"].to_numpy())))
 
 
 def effects_of_sums(
@@ -179,7 +179,9 @@ def _between(
     size = _eta_squared(once)
     drawn = [_sums(*pair) for pair in zip(centred, draws, strict=True)]
     low, high = _percentiles(_eta_squared(drawn))
-    p = _p_of_eta(size, np.sum([n for n, _, _ in once], axis=0), len(parts))
+    # A class without missing values has one count for all features.
+    count = np.asarray(sum(n for n, _, _ in once))
+    p = _p_of_eta(size, count, len(parts))
     sizes = {"eta_squared": size, "eta_squared_low": low, "eta_squared_high": high, "p": p}
     return {"direction": _direction(size, means, classes)} | sizes
 
@@ -322,7 +324,7 @@ def adjusted_effects(
     known = ~np.isnan(design).any(axis=1)
     means = pd.DataFrame(np.asarray(X, dtype=float)).groupby(unit).mean().to_numpy()
     means = np.ldexp(means, -np.frexp(np.fmax.reduce(np.abs(means), axis=0, initial=0.0))[1])
-    found = np.full((2, means.shape[1]), np.nan)
+    adjusted = np.full((2, means.shape[1]), np.nan)
     # Features of a channel are missing together: one regression for each pattern.
     patterns, which = np.unique(~np.isnan(means), axis=1, return_inverse=True)
     for number, pattern in enumerate(patterns.T):
@@ -343,9 +345,9 @@ def adjusted_effects(
                     within = sum(np.sum((part - part.mean(axis=0)) ** 2, axis=0) for part in parts)
                     of_all = len(A) - 2.0
                     size = coefs[-1] / np.sqrt(within / of_all) * _correction(of_all)
-            found[:, here] = size, _p_of_t(t, freedom)
+            adjusted[:, here] = size, _p_of_t(t, freedom)
     name = "r_adjusted" if numeric else "g_adjusted"
-    return pd.DataFrame({name: found[0], "p_adjusted": found[1]})
+    return pd.DataFrame({name: adjusted[0], "p_adjusted": adjusted[1]})
 
 
 def _covariates(known: pd.DataFrame) -> list[Array]:

@@ -21,6 +21,7 @@ CONSTANT_BELOW = 1e-13
 FAR = 6.0
 # Squares of numbers outside this range over- or underflow; such columns are rescaled first.
 _SAFE = (1e-100, 1e100)
+_SMALLEST = 16 * np.finfo(np.float64).tiny  # half of it can be divided by
 # Numbers looked at together when a scaling is learned: whole columns, as many as that makes.
 _BLOCK_ELEMENTS = 1_000_000
 # A single column would be summed in another order.
@@ -104,8 +105,11 @@ def observed_moments(X: Array) -> tuple[Array, Array]:
 
 
 def is_constant(mean: Array, std: Array) -> NDArray[np.bool_]:
-    """Return which features are constant: their deviation is rounding noise of their mean."""
-    return ~(np.asarray(std) > CONSTANT_BELOW * np.abs(mean))
+    """Return which features are constant: their deviation is rounding noise of their mean.
+
+    So is what lies among the numbers that floating point holds with few digits.
+    """
+    return ~(np.asarray(std) > np.maximum(CONSTANT_BELOW * np.abs(mean), _SMALLEST))
 
 
 def safe_scale(largest: Array) -> Array:

@@ -308,7 +308,7 @@ def _pose(table: int, moments: Moments, options: Options, fits: ChannelFits) -> 
     A, P, y2 = moments.centred()
     seen = np.where(moments.count > 0, moments.count, moments.total)
     weight = moments.total / seen if options.missing_correction else np.ones_like(seen)
-    rate = np.where(varying, unit / moments.scale, 1.0)
+    rate = np.divide(unit, moments.scale, out=np.ones_like(unit), where=varying)
     A = 0.5 * (A + A.swapaxes(1, 2)) / (rate[:, :, None] * rate[:, None, :])
     A, P, y2 = A * weight[:, None, None], P / rate[:, None, :] * weight[:, None, None], y2 * weight
     sizes = varying.sum(axis=1)

@@ -55,6 +55,12 @@ _FEATURES = {
 _LEADING_ZEROS = re.compile(r"(?<![\d.,])0+(?=\d)")
 
 
+# Signs that Unicode lets programs leave out, besides those of its categories Cf and Cc.
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0]"
+)
+
+
 def join_column(channel: object, feature: object) -> str:
     """Name the column of a channel's feature, such as ``Fp1__ap_alpha``."""
     return f"{channel}{SEPARATOR}{feature}"
@@ -144,12 +150,16 @@ def observed_channels(
 
 
 def fold(text: str) -> str:
-    """Write text in plain signs and small letters, for comparing."""
-    return unicodedata.normalize("NFKC", text).strip().casefold()
+    """Write text in plain, visible signs and small letters, for comparing."""
+    plain = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))
+    visible = (
+        sign for sign in plain if sign.isspace() or unicodedata.category(sign) not in ("Cf", "Cc")
+    )
+    return "".join(visible).strip().casefold()
 
 
 def same_name(text: str) -> str:
-    """Return what names that differ only in case, width, blanks and zeros have in common."""
+    """Return what names that look alike but for case and leading zeros have in common."""
     return _LEADING_ZEROS.sub("", " ".join(fold(text).split()))
 
 
@@ -166,8 +176,8 @@ def refuse_alike(names: Iterable[str], what: str, where: str = "") -> None:
             begin = f"{where}: the" if where else "The"
             raise InputError(
                 f"{begin} {what}s {quote(first)} and {quote(name)} differ only in case, width, "
-                "blanks or leading zeros: spell them alike if they are the same, or rename one "
-                "of them."
+                "blanks, invisible signs or leading zeros: spell them alike if they are the same, "
+                "or rename one of them."
             )
 
 

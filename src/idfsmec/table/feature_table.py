@@ -20,7 +20,6 @@ from idfsmec.errors import InputError
 from idfsmec.table.columns import (
     CONDITION,
     EPOCH,
-    GROUPS,
     KNOWN,
     LABEL,
     LINE,
@@ -43,6 +42,8 @@ from idfsmec.table.target import Target, ordered_labels, score_column, target_of
 
 CHANNEL, REASON = "channel", "reason"
 REASON_COLUMNS = [RECORDING, EPOCH, CHANNEL, REASON]
+# Columns of a file that are not in ``rows``.
+_GIVEN_AS = {SUBJECT: "subjects=", LABEL: "y=", SITE: "sites="}
 _LIST = "recordings"  # in ``info``: one mapping for each
 _NUMBERS = ("integer", "floating", "mixed-integer-float")
 #: What is said where a table is given as X.
@@ -131,7 +132,7 @@ class FeatureTable:
             "X": X,
             "y": clean_groups(self.y, LABEL, index),
             "subjects": subjects,
-            "info": clean_info(dict(self.info)),
+            "info": _clean_recordings(clean_info(dict(self.info))),
             "sites": None if self.sites is None else clean_groups(self.sites, SITE, index),
             "rows": clean_rows(self.rows, index),
         }.items():
@@ -697,6 +698,17 @@ def clean_info(value: Any, where: str = "info") -> Any:
     )
 
 
+def _clean_recordings(info: dict[str, Any]) -> dict[str, Any]:
+    """Refuse recordings that are no list of mappings, such as their number."""
+    recordings = info.get(_LIST) or []
+    if not (isinstance(recordings, list) and all(isinstance(each, dict) for each in recordings)):
+        raise InputError(
+            f"info[{_LIST!r}] must be a list with one mapping for each recording, such as "
+            "{'recording': 'a.edf', 'facts': {...}}."
+        )
+    return info
+
+
 def same_info(info: Any, other: Any) -> bool:
     """Return whether two parts of cleaned infos are equal; NaN equals NaN."""
     return json.dumps(info, sort_keys=True) == json.dumps(other, sort_keys=True)
@@ -718,9 +730,11 @@ def clean_rows(rows: Any, index: pd.Index) -> pd.DataFrame | None:
     for name in names:
         if not isinstance(name, str) or not name or names.count(name) > 1:
             raise InputError(f"rows: column {name!r} must be text and occur once.")
-        if name in (*GROUPS, SITE) or SEPARATOR in name:
+        if name in _GIVEN_AS:
+            raise InputError(f"rows: give column {name!r} as {_GIVEN_AS[name]} of the table.")
+        if SEPARATOR in name:
             raise InputError(
-                f"rows: column {name!r} would be taken for something else in a file: rename it."
+                f"rows: column {name!r} would be taken for a feature in a file: rename it."
             )
     if not names:
         return None
