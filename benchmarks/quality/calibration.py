@@ -1,80 +1,90 @@
-"""Whether intervals of probabilities hold the true frequency.
+"""Whether the CI of a participant's probability holds the true frequency.
 
-``python -m benchmarks.quality.calibration`` trains a model on 80 participants of a simulated
-population (:func:`source_table`) and asks it about 1000 others of the same population, with all
-channels and with half of them missing. Participants with similar probabilities, 100 at a time,
-have a true frequency of the second class; an interval is right if it holds that of its group.
+``python -m benchmarks.quality.calibration --studies 10`` trains models on participants of twelve
+populations (no or a moderate effect; 40, 80 and 200 participants; 1 and 3 epochs) and asks each
+about 1500 others. Participants with similar probabilities, 150 at a time, have a true frequency of
+the second class (0.5 for all where there is no effect); an interval is right if it holds that of
+its group.
 """
 
 from __future__ import annotations
 
+import argparse
+import itertools
 import warnings
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed
 
 from idfsmec.evaluation import train_model
-from idfsmec.missing import simulate_missing
-from idfsmec.prediction import predict_subjects
+from idfsmec.prediction.calibration import Calibration
 from idfsmec.table import FeatureTable
 
-TRAINED, ASKED, GROUP = 80, 1000, 100
-# Seeds 501 to 504 were used to choose how intervals are computed.
-SEEDS = (*range(601, 607), *range(701, 705))
-SHARES_MISSING = (0.0, 0.5)
+ASKED, GROUP = 1500, 150
+EFFECTS, SIZES, EPOCHS = (0.0, 0.9), (40, 80, 200), (1, 3)
+# Intervals were chosen on another generator (intervals.Population, seeds 5000 to 5029 and 7000).
+FIRST_SEED = 900
 
 
-def measure(seed: int, missing: float) -> dict[str, float]:
-    """Coverage, width and calibration on one population."""
-    table = source_table(TRAINED + ASKED, 3, 24, 6, seed=seed)
+def measure(effect: float, n_subjects: int, n_epochs: int, seed: int) -> dict[str, float]:
+    """Coverage, width and calibration of a model of one population."""
+    warnings.simplefilter("ignore")
+    table = source_table(n_subjects + ASKED, n_epochs, 12, 4, seed=seed, effect=effect)
     numbers = table.subjects.to_numpy().astype(int)
-    train, asked = table.take(numbers < TRAINED), table.take(numbers >= TRAINED)
-    if missing:
-        train, asked = (
-            simulate_missing(part, missing, random_state=seed) for part in (train, asked)
-        )
-    model = train_model(train, n_repeats=2, seed=seed)
-    subjects = predict_subjects(model, asked, allow_unusual=True).subjects
-    given = np.array([subject.probabilities[model.classes[1]] for subject in subjects])
-    flip = np.array([subject.predicted == model.classes[0] for subject in subjects])
-    limits = np.array([[subject.low, subject.high] for subject in subjects])
-    limits = np.where(flip[:, None], 1 - limits[:, ::-1], limits)
-    true = np.array([int(subject.subject) % 2 for subject in subjects])
-    held, off = [], []
-    for rows in np.array_split(np.argsort(given), ASKED // GROUP):
-        frequency = true[rows].mean()
-        held.append(np.mean((limits[rows, 0] <= frequency) & (frequency <= limits[rows, 1])))
-        off.append(abs(given[rows].mean() - frequency))
+    train, asked = table.take(numbers < n_subjects), table.take(numbers >= n_subjects)
+    model = train_model(train, n_repeats=1, seed=seed)
+    epochs = np.asarray(model.estimator.predict_proba(asked.X)).reshape(ASKED, n_epochs, 2)
+    calibration = Calibration(model.performance["held_out"])
+    rows = []
+    for of_subject in epochs:
+        probabilities, low, high = calibration.apply(of_subject, 1.0)
+        flip = probabilities[0] > probabilities[1]
+        rows.append([probabilities[1], *((1 - high, 1 - low) if flip else (low, high))])
+    given, low, high = np.array(rows).T
+    true, held, off = np.arange(n_subjects, n_subjects + ASKED) % 2, [], []
+    for of in np.array_split(np.argsort(given), ASKED // GROUP):
+        frequency = true[of].mean() if effect else 0.5
+        held.append(np.mean((low[of] <= frequency) & (frequency <= high[of])))
+        off.append(abs(given[of].mean() - frequency))
     return {
-        "intervals right": float(np.mean(held)),
-        "mean width": float(np.diff(limits, axis=1).mean()),
-        "off by": float(np.mean(off)),
-        "Brier score": float(np.mean((given - true) ** 2)),
-        "called unusual": float(np.mean([subject.distance > 1 for subject in subjects])),
+        "effect": effect,
+        "n": n_subjects,
+        "epochs": n_epochs,
+        "right": float(np.mean(held)),
+        "width": float(np.mean(high - low)),
+        "off": float(np.mean(off)),
     }
 
 
-def main() -> None:
-    warnings.simplefilter("ignore")
-    for missing in SHARES_MISSING:
-        rows = []
-        for seed in SEEDS:
-            scores = measure(seed, missing)
-            if not rows and not missing:
-                print(f"| missing | seed | {' | '.join(scores)} |")
-                print("|---" * (len(scores) + 2) + "|")
-            rows.append(list(scores.values()))
-            _print_row(missing, str(seed), rows[-1])
-        _print_row(missing, "mean", np.mean(rows, axis=0).tolist())
+def run(n_studies: int, n_jobs: int, first_seed: int = FIRST_SEED) -> pd.DataFrame:
+    """Return a row for each model of each population."""
+    cells = itertools.product(range(n_studies), EFFECTS, SIZES, EPOCHS)
+    jobs = [delayed(measure)(*cell, first_seed + study) for study, *cell in cells]
+    return pd.DataFrame(Parallel(n_jobs, verbose=1)(jobs))
 
 
-def _print_row(missing: float, name: str, values: list[float]) -> None:
-    numbers = " | ".join(f"{value:.3f}" for value in values)
-    print(f"| {missing:.0%} | {name} | {numbers} |", flush=True)
+def summarise(rows: pd.DataFrame) -> dict[str, float]:
+    """Return mean and worst coverage over populations, mean width and distance."""
+    cells = rows.groupby(["effect", "n", "epochs"])[["right", "width", "off"]].mean()
+    return {
+        "mean": float(cells["right"].mean()),
+        "worst": float(cells["right"].min()),
+        "width": float(cells["width"].mean()),
+        "off": float(cells["off"].mean()),
+        "studies per cell": len(rows) // len(cells),
+    }
 
 
 def source_table(
-    n_subjects: int, n_epochs: int, n_channels: int, n_features: int, seed: int
+    n_subjects: int,
+    n_epochs: int,
+    n_channels: int,
+    n_features: int,
+    seed: int,
+    effect: float = 0.9,
 ) -> FeatureTable:
     """Twelve sources seen by many channels: neighbours are nearly copies of one another."""
     rng = np.random.default_rng(seed)
@@ -83,15 +93,28 @@ def source_table(
     shape = (12, n_features)
     sources = rng.normal(size=(n_subjects, *shape))[subjects]
     sources += 0.5 * rng.normal(size=(subjects.size, *shape))
-    effect = np.zeros(shape)
-    effect[rng.integers(0, 12, 6), rng.integers(0, n_features, 6)] = 0.9
-    sources += y[:, None, None] * effect
+    effects = np.zeros(shape)
+    effects[rng.integers(0, 12, 6), rng.integers(0, n_features, 6)] = effect
+    sources += y[:, None, None] * effects
     places = np.linspace(0, 11, n_channels)
     mixing = np.exp(-0.5 * ((places[:, None] - np.arange(12)) / 0.7) ** 2)
     X = np.einsum("vs,nsd->nvd", mixing, sources)
     X += 0.7 * rng.normal(size=X.shape)
     columns = [f"E{v}__f{j}" for v in range(n_channels) for j in range(n_features)]
     return FeatureTable(pd.DataFrame(X.reshape(y.size, -1), columns=columns), y, subjects)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--studies", type=int, default=10)
+    parser.add_argument("--jobs", type=int, default=-1)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args(arguments)
+    rows = run(options.studies, options.jobs)
+    if options.out:
+        rows.to_csv(options.out, index=False)
+    print(rows.groupby(["effect", "n", "epochs"]).mean().round(3).to_string())
+    print(summarise(rows))
 
 
 if __name__ == "__main__":

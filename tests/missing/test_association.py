@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import fisher_exact
+from scipy.stats import fisher_exact, permutation_test
 
 from idfsmec import FeatureTable
 from idfsmec.missing import missingness_association
@@ -44,8 +44,35 @@ def test_a_subject_has_a_channel_that_is_there_in_half_of_the_samples():
     observed[subjects >= 4] = np.tile([True, False, False, False], 4)
     frame = missingness_by_class(observed[:, None], y, subjects, ["Cz"])
     assert frame[["have_0", "have_1"]].iloc[0].tolist() == [4, 0]
+    assert frame[["share_0", "share_1"]].iloc[0].tolist() == [0.5, 0.25]
     assert not frame["dead"][0]  # some samples of both classes have it
-    assert frame["p"][0] == pytest.approx(2 / 70)
+    assert frame["p"][0] == pytest.approx(2 / 70, abs=0.008)  # 2 of the 70 labellings differ so
+
+
+def test_shares_of_samples_are_tested_by_permuting_the_labels_of_participants():
+    rng = np.random.default_rng(0)
+    subjects, y = np.repeat(np.arange(24), 10), np.repeat(np.arange(24) % 2, 10)
+    observed = rng.random((240, 2)) < np.where(y, 0.8, 0.95)[:, None]
+    frame = missingness_by_class(observed, y, subjects, ["Cz", "Pz"])
+    for v in range(2):
+        shares = observed[:, v].reshape(24, 10).mean(axis=1)
+        test = permutation_test(
+            (shares[::2], shares[1::2]),
+            lambda a, b: abs(a.mean() - b.mean()),
+            n_resamples=20_000, alternative="greater", rng=1,
+        )  # fmt: skip
+        assert frame["p"][v] == pytest.approx(test.pvalue, abs=0.01)
+    assert frame.equals(missingness_by_class(observed, y, subjects, ["Cz", "Pz"]))
+
+
+def test_a_channel_that_patients_lack_in_a_third_of_their_samples_is_found():
+    rng = np.random.default_rng(1)
+    subjects, y = np.repeat(np.arange(60), 6), np.repeat(np.arange(60) % 2, 6)
+    observed = np.ones((360, 19), dtype=bool)
+    observed[:, 3] = (y == 0) | (rng.random(360) > 0.35)
+    X = pd.DataFrame(np.where(observed, 0.5, np.nan), columns=[f"E{v}__a" for v in range(19)])
+    text = association_warning(missingness_association(FeatureTable(X, y, subjects)))
+    assert f"E3: 100 % of samples 0, {100 * observed[y == 1, 3].mean():.0f} % of samples 1" in text
 
 
 def test_holm_counts_the_channels_that_somebody_lacks():

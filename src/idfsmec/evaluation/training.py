@@ -105,8 +105,9 @@ def train_model(
         specificity and predictive values, also by sex, age group and site where ``rows`` know
         them, and the decision curve), ``by_share`` (AUC when so many of the channels are left to
         the subjects held out) and ``held_out`` (subjects without their names: ``left``,
-        probabilities for each share of channels; ``true``, classes; ``prior``, how frequent
-        classes are taken to be; ``calibrated``, as a prediction would be, by the other subjects).
+        probabilities for each share of channels; ``true``, classes; ``n_splits``, the number of
+        folds; ``prior``, how frequent classes are taken to be; ``calibrated``, as a prediction
+        would be, by the other subjects).
         With folds by site also ``by_site``: for each its ``n_subjects``, ``accuracy`` by subject
         with an interval, and ``chance``, the share of the larger class.
 
@@ -249,6 +250,7 @@ def _measure(
     by_subject, y = mean_decisions(probabilities, codes, member)
     held_out = {
         "true": y.tolist(),
+        "n_splits": int(fold_of.max()) + 1,
         "prior": model.prior,  # how frequent the model takes classes to be
         "shares": list(SHARES),
         "left": by_subject.mean(axis=0).round(6).tolist(),

@@ -1,8 +1,9 @@
-"""Test whether missing channels are associated with the label: counts by class, an exact test."""
+"""Test whether missing channels are associated with the label: exact and permutation tests."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 ALPHA = 0.05
 # Tables that are enumerated for one channel at most; beyond, so many are drawn at random.
 _MOST_TABLES, _DRAWN = 20_000, 6_000
+# Shares of samples are tested with so many permutations, until so many are as extreme in each.
+_BLOCK, _PERMUTATIONS, _EXTREME = 1_000, 10_000, 100
 # Probabilities that agree but for rounding count as equal.
 _EQUAL = 1e-7
 
@@ -25,10 +28,12 @@ _EQUAL = 1e-7
 def missingness_association(table: FeatureTable) -> pd.DataFrame:
     """Test for every channel of a table whether having it is associated with the label.
 
-    A subject has a channel that is observed in at least half of its samples. With two classes
-    the test is Fisher's, with more its generalisation to larger tables (Freeman and Halton), exact
-    where the tables with the same margins can be enumerated and by seeded draws of them otherwise.
-    With a score it is Mann and Whitney's, of who has the channel against who lacks it.
+    A channel that subjects have in all of their samples or in none is tested by counts: with two
+    classes by Fisher's test, with more by its generalisation to larger tables (Freeman and
+    Halton), exact where the tables with the same margins can be enumerated and by seeded draws of
+    them otherwise. For any other channel each subject counts with its share of samples, and
+    labels are permuted. With a score the tests are Mann and Whitney's, of who has the channel
+    against who lacks it, and Spearman's, of the shares.
 
     Parameters
     ----------
@@ -39,7 +44,8 @@ def missingness_association(table: FeatureTable) -> pd.DataFrame:
     -------
     DataFrame
         One row for every channel: ``channel``; for every class ``have_<class>`` subjects of
-        ``n_<class>`` (with a score those of all, ``have_participants``); ``p`` and ``p_holm``,
+        ``n_<class>`` have it in at least half of their samples, and ``share_<class>``, the mean of
+        their shares (with a score those of all, ``participants``); ``p`` and ``p_holm``,
         corrected for the number of channels that some subject lacks; ``dead``, whether the channel
         was not once observed for more than one class (with a score, in fewer than two samples).
 
@@ -63,20 +69,27 @@ def missingness_by_score(
     observed: NDArray[np.bool_], scores: ArrayLike, subjects: ArrayLike | None, channels: ArrayLike
 ) -> pd.DataFrame:
     """Test channels of arrays against a score; without subjects each sample counts as one."""
-    from scipy.stats import mannwhitneyu  # takes a while to load
+    from scipy.stats import mannwhitneyu, spearmanr  # take a while to load
 
     y = np.asarray(scores, dtype=np.float64)
     subject = np.arange(y.size) if subjects is None else pd.factorize(np.asarray(subjects))[0]
     means = pd.Series(y).groupby(subject).mean().to_numpy()
-    has = (pd.DataFrame(observed.astype(float)).groupby(subject).mean() >= 0.5).to_numpy()
-    n_having = has.sum(axis=0)
-    varying = (n_having > 0) & (n_having < means.size)
-    p = np.ones(n_having.size)
+    shares = pd.DataFrame(observed.astype(float)).groupby(subject).mean().to_numpy()
+    has = shares >= 0.5
+    varying = np.ptp(shares, axis=0) > 0
+    p = np.ones(shares.shape[1])
     for v in np.flatnonzero(varying):
-        p[v] = mannwhitneyu(means[has[:, v]], means[~has[:, v]]).pvalue
+        if np.isin(shares[:, v], (0, 1)).all():
+            p[v] = mannwhitneyu(means[has[:, v]], means[~has[:, v]]).pvalue
+        else:
+            p[v] = np.nan_to_num(spearmanr(shares[:, v], means).pvalue, nan=1.0)
     p_holm = np.ones_like(p)
     p_holm[varying] = holm(p[varying])
-    counts = {"have_participants": n_having, "n_participants": means.size}
+    counts = {
+        "have_participants": has.sum(axis=0),
+        "n_participants": means.size,
+        "share_participants": shares.mean(axis=0),
+    }
     dead = observed.sum(axis=0) < 2
     return pd.DataFrame({"channel": np.asarray(channels), **counts}).assign(
         p=p, p_holm=p_holm, dead=dead
@@ -90,11 +103,20 @@ def missingness_by_class(
     classes, codes = np.unique(np.asarray(labels), return_inverse=True)
     seen = np.stack([observed[codes == k].any(axis=0) for k in range(classes.size)], axis=1)
     subject = np.arange(codes.size) if subjects is None else pd.factorize(np.asarray(subjects))[0]
-    shares = pd.DataFrame(observed.astype(float)).groupby([codes, subject]).mean() >= 0.5
-    by_class = shares.groupby(level=0)
-    return missingness_from_counts(
-        by_class.sum().to_numpy().T, by_class.size().to_numpy(), seen, classes, channels
-    )
+    shares = pd.DataFrame(observed.astype(float)).groupby([codes, subject]).mean()
+    by_class = (shares >= 0.5).groupby(level=0)
+    counts, sizes = by_class.sum().to_numpy().T, by_class.size().to_numpy()
+    frame = missingness_from_counts(counts, sizes, seen, classes, channels)
+    values = shares.to_numpy()
+    partly = ((values > 0) & (values < 1)).any(axis=0)
+    if partly.any():
+        unit_codes = shares.index.get_level_values(0).to_numpy()
+        frame.loc[partly, "p"] = _permutation_p(values[:, partly], unit_codes, sizes)
+        frame["p_holm"] = _correct(frame["p"].to_numpy(), np.ptp(values, axis=0) > 0)
+    means = shares.groupby(level=0).mean().to_numpy()
+    for k, name in enumerate(classes.tolist()):
+        frame.insert(3 + 3 * k, f"share_{name}", means[k])
+    return frame
 
 
 def missingness_from_counts(
@@ -111,17 +133,53 @@ def missingness_from_counts(
     for k, name in enumerate(np.asarray(classes).tolist()):
         columns |= {f"have_{name}": counts[:, k], f"n_{name}": n_subjects[k]}
     varying = (counts.sum(axis=1) % max(1, n_subjects.sum())) > 0
-    p_holm = np.ones_like(p)
-    p_holm[varying] = holm(p[varying])
-    return pd.DataFrame(columns).assign(p=p, p_holm=p_holm, dead=seen.sum(axis=1) < 2)
+    frame = pd.DataFrame(columns).assign(p=p, p_holm=_correct(p, varying))
+    return frame.assign(dead=seen.sum(axis=1) < 2)
+
+
+def _correct(p: NDArray[np.float64], varying: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Correct for the channels that some subjects lack, by Holm's method."""
+    corrected = np.ones_like(p)
+    corrected[varying] = holm(p[varying])
+    return corrected
+
+
+def _permutation_p(
+    shares: NDArray[np.float64], codes: NDArray[np.intp], sizes: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """Return for each column how often permuted labels differ as much in their mean shares."""
+    centred = shares - shares.mean(axis=0)
+
+    def between(labels: NDArray[np.intp]) -> NDArray[np.float64]:
+        sums = [(labels == k).astype(float) @ centred for k in range(sizes.size)]
+        return np.asarray(sum(of**2 / n for of, n in zip(sums, sizes, strict=True)))
+
+    observed = between(codes[None])[0] * (1 - _EQUAL)
+    rng = np.random.default_rng(derive_seed("association of gaps", *sizes.tolist()))
+    beyond, n_drawn = np.zeros(shares.shape[1]), 0
+    while n_drawn < _PERMUTATIONS and (beyond < _EXTREME).any():
+        labels = rng.permuted(np.tile(codes, (_BLOCK, 1)), axis=1)
+        beyond += (between(labels) >= observed).sum(axis=0)
+        n_drawn += _BLOCK
+    return np.asarray((1 + beyond) / (1 + n_drawn))
+
+
+def describe_presence(row: Mapping[Any, Any], classes: Sequence[str]) -> list[str]:
+    """Say how many subjects of each class have a channel, or in which share of samples."""
+    shares = [row.get(f"share_{name}", np.nan) for name in classes]
+    counts = [(row[f"have_{name}"], row[f"n_{name}"]) for name in classes]
+    if any(abs(k / n - share) > _EQUAL for share, (k, n) in zip(shares, counts, strict=True)):
+        said = [f"{100 * share:.0f} % of samples" for share in shares]
+    else:
+        said = [f"{k} of {n}" for k, n in counts]
+    return [f"{of} {name}" for of, name in zip(said, classes, strict=True)]
 
 
 def association_warning(frame: pd.DataFrame) -> str | None:
     """Return a warning of missing channels that are associated with the label, or None."""
     classes = [name.removeprefix("have_") for name in frame.columns if name.startswith("have_")]
     channels = [
-        f"{row['channel']}: "
-        + ", ".join(f"{row[f'have_{name}']} of {row[f'n_{name}']} {name}" for name in classes)
+        f"{row['channel']}: {', '.join(describe_presence(row, classes))}"
         for row in frame[frame["p_holm"] < ALPHA].sort_values("p").to_dict("records")
     ]
     if not channels:
@@ -135,8 +193,9 @@ def association_warning(frame: pd.DataFrame) -> str | None:
         )
     return (
         "Missing channels are associated with the label: classes differ in how many "
-        f"participants have a channel ({'; '.join(channels[:5])}{more}; exact test, corrected "
-        "for all channels). The classes may differ by the recording, not by the EEG."
+        f"participants or samples have a channel ({'; '.join(channels[:5])}{more}; exact or "
+        "permutation test, corrected for all channels). The classes may differ by the recording, "
+        "not by the EEG."
     )
 
 

@@ -2,6 +2,9 @@
 
 A line takes the log odds that a model gave held-out subjects to the odds that they were of the
 class. A new subject's probability lies on that line, and its interval comes from the same fit.
+Held-out subjects were predicted by models whose training sets overlap, and the final model has a
+training set of its own: as for scores (:func:`idfsmec.metrics.fold_interval`), the variance of
+the fit is multiplied by Nadeau and Bengio's ``1 + k / (k - 1)``, with k - 1 degrees of freedom.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit, ndtri
+from scipy.special import expit, logit, stdtrit
 
 from idfsmec.metrics import Floats
 from idfsmec.solver.logistic import fit_logistic
@@ -33,6 +36,7 @@ class Calibration:
         self._hits = np.eye(self._log_odds.shape[2])[true]
         # Probabilities are meant for classes that are as frequent as the model's prior.
         self._totals = np.array(held_out["prior"], dtype=np.float64) * true.size
+        self._n_splits = int(held_out.get("n_splits", 5))  # older models had five folds
 
     def apply(self, epochs: Floats, share: float) -> tuple[Floats, float, float]:
         """Calibrate the mean over a subject's epochs, of shape (n_epochs, n_classes).
@@ -48,11 +52,15 @@ class Calibration:
         values = np.sum(inputs * coefs, axis=1)
         best = int(values.argmax())
         probabilities = expit(values)
-        variance = inputs[best] @ covariances[best] @ inputs[best]
+        others = self._n_splits - 1
+        overlap = 1 + self._n_splits / others
+        variance = overlap * inputs[best] @ covariances[best] @ inputs[best]
         # The mean over epochs varies, too; the slope of the log odds takes that to the line.
         mean = np.clip(epochs[:, best].mean(), _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
         of_mean = epochs[:, best].var() / len(epochs) / (mean * (1 - mean)) ** 2
-        half = ndtri((1 + _LEVEL) / 2) * np.sqrt(variance + coefs[best, 1] ** 2 * of_mean)
+        half = stdtrit(others, (1 + _LEVEL) / 2) * np.sqrt(
+            variance + coefs[best, 1] ** 2 * of_mean
+        )
         rest = np.arange(n_classes) != best  # they share what is left; of two it is theirs
         probabilities[rest] *= (1 - probabilities[best]) / probabilities[rest].sum()
         low, high = expit([values[best] - half, values[best] + half])

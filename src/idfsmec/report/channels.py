@@ -15,7 +15,7 @@ from scipy.spatial import Delaunay, QhullError
 
 from idfsmec.errors import InputError, listing
 from idfsmec.metrics import Floats
-from idfsmec.missing.association import ALPHA
+from idfsmec.missing.association import ALPHA, describe_presence
 from idfsmec.report import style
 from idfsmec.report.data import EFFECT_SIZES, ROUNDING, TableResults, View, effect_size
 from idfsmec.report.text import percent
@@ -474,7 +474,7 @@ def associated_missingness(table: TableResults, *, with_dead: bool = True) -> li
     rows: list[dict[str, Any]] = [
         {
             "channel": str(row["channel"]),
-            "has": listing([f"{row[f'have_{n}']} of {row[f'n_{n}']} {n}" for n in labels], 6),
+            "has": listing(describe_presence(row, labels), 6),
             "p_value": float(row["p"]),
             "p_holm": float(row["p_holm"]),
             "dead": bool(row["dead"]),
