@@ -133,8 +133,6 @@ RENAMED: dict[str, str] = {
 RENAMED_IN: dict[str, dict[str, str]] = {
     "audit": {
         "n_subjects": "n_people",
-        "models": "figures",
-        "best_model": "recording",
         "matched": "alike",
         "estimable": "told",
     },

@@ -150,13 +150,11 @@ def audit(folder):
     found = {}
     for name, device in {"confounded": 1.0, "by chance": 0.0}.items():
         out, made = audited(folder, device)
-        recording = {key: value for key, value in made["figures"].items() if key != "eeg"}
         found[name] = {
             "level": made["level"],
             "variables": made["variables"],
-            "figures": recording,
-            "suspects": made["suspects"],
-            "p_together": made["p_together"],
+            "coincide": made["coincide"],
+            "missed": made["missed"],
             "repeated": made["leaks"]["repeated"]["n_repeated"],
         }
     return {**found, "files": [name for name in written(out) if name.endswith(("html", "md"))]}
@@ -169,8 +167,8 @@ def audit_of_the_eeg(folder):
         made = audited(folder, device)[1]
         leaks = {key: made["leaks"][key] for key in ("subject", "by_sample", "before", "shuffled")}
         found[f"device {device:g}"] = {
-            "eeg": made["figures"]["eeg"],
-            "difference": made["difference"],
+            "eeg": made["eeg"],
+            "carried": made["carried"],
             "regressed": {k: v for k, v in made["regressed"].items() if k != "variables"},
             "leaks": leaks,
         }
