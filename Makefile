@@ -61,7 +61,11 @@ test: $(VENV)/.installed-dev
 test-fast: $(VENV)/.installed-dev
 	$(PYTEST) -m "not slow and not long"
 
-test-long: $(VENV)/.installed-peers
+# axe-core checks that everybody can use the pages. Without npm its tests are skipped.
+node_modules/axe-core/axe.min.js:
+	-npm install --no-save --no-package-lock --silent axe-core
+
+test-long: $(VENV)/.installed-peers node_modules/axe-core/axe.min.js
 	$(PYTEST) -m long
 
 # An environment of its own. Old packages warn about new ones below them: shown, but no errors.
@@ -131,5 +135,5 @@ package: $(VENV)/.installed-dev
 	$(BIN)/python .ci/package.py
 
 clean:
-	rm -rf $(VENV) $(LOWEST) build dist docs/_build docs/auto_examples docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis idfsmec-demo
+	rm -rf $(VENV) $(LOWEST) node_modules build dist docs/_build docs/auto_examples docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis idfsmec-demo
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

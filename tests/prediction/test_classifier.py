@@ -299,3 +299,17 @@ def test_infinity_is_refused(cohort, fitted):
         fitted.predict(X)
     with pytest.raises(ValueError, match="infinity"):
         IDFSMECClassifier(channels).fit(X, y)
+
+
+def test_neither_order_nor_names_of_participants_change_the_coefficients(cohort):
+    X, y, channels = cohort
+    subjects = np.empty(len(y), dtype=int)
+    for label in np.unique(y):
+        members = np.flatnonzero(y == label)
+        subjects[members] = 1000 * label + np.arange(members.size) // 4
+    order = np.random.default_rng(3).permutation(len(X))
+    model = IDFSMECClassifier(channels).fit(X, y, subjects)
+    for rows, names in ((order, subjects), (slice(None), 5000 - subjects)):
+        other = IDFSMECClassifier(channels).fit(X[rows], y[rows], names[rows])
+        assert_allclose(other.coef_, model.coef_, rtol=1e-6, atol=1e-9)
+        assert_allclose(other.intercept_, model.intercept_, rtol=1e-6, atol=1e-9)

@@ -9,7 +9,7 @@ from idfsmec.cli import options
 from idfsmec.cli.app import command
 from idfsmec.cli.benchmark import stop_cleanly
 from idfsmec.cli.console import COLOURS, remark, say, show_frame, shown
-from idfsmec.cli.options import AnyPath, Folds, Names
+from idfsmec.cli.options import AnyPath, Folds, Names, Per
 
 if TYPE_CHECKING:
     from idfsmec.audit import Audit
@@ -27,6 +27,7 @@ def audit(
     out: AnyPath = Path("audit"),
     also: Names | None = None,
     condition: Names | None = None,
+    per: Per | None = None,
     folds: Folds | None = None,
     jobs: int = -1,
     force: bool = False,
@@ -55,7 +56,10 @@ def audit(
     splits = options.parse_folds(folds)
     options.check_folder(out, force, [path])
     name = path.name.split(".")[0]
-    read = options.take_condition(read_columns(path), condition, path)
+    if per is None:
+        read = options.take_condition(read_columns(path), condition, path)
+    else:
+        read = options.read_table(path, condition, per)
     tables = {name: read}
     with stop_cleanly(out), shown("audit") as progress, options.naming(path):
         results = add_audit(

@@ -26,8 +26,8 @@ _TABLES = (".parquet", ".pq", ".csv", ".csv.gz")
     model=options.argument("MODEL", "Model of `idfsmec train`: .skops."),
     sources=options.argument(
         "TABLE|RECORDING",
-        "Feature tables (.parquet, .csv, .csv.gz), or recordings that MNE opens (.edf, .bdf, "
-        ".vhdr, .set, .fif), each of one participant.",
+        "Feature tables (.parquet, .csv, .csv.gz, folders of Parquet files), or recordings that "
+        "MNE opens (.edf, .bdf, .vhdr, .set, .fif), each of one participant.",
     ),
     output="Where to write the predictions, a CSV file.",
     pages="Folder for a page about each participant. By default none is written.",
@@ -93,7 +93,7 @@ def _predict(
     from idfsmec.prediction import extract_subjects, predict_subjects
     from idfsmec.table import FeatureTable
 
-    tables = [path for path in sources if path.name.lower().endswith(_TABLES)]
+    tables = [path for path in sources if _is_table(path)]
     files = [path for path in sources if path not in tables]
     named = [(str(path), FeatureTable.read(path)) for path in tables]
     if files:
@@ -104,6 +104,11 @@ def _predict(
     for name, table in named:
         with options.naming(name):
             yield predict_subjects(model, table, allow_unusual=allow_unusual)
+
+
+def _is_table(path: Path) -> bool:
+    """Return whether this is a table; recordings may be folders, too."""
+    return path.name.lower().endswith(_TABLES) or any(path.glob("*.parquet"))
 
 
 def _print_predictions(frame: pd.DataFrame) -> None:

@@ -37,6 +37,7 @@ from idfsmec.prediction.folds import Fold
 from idfsmec.prediction.imputer import Array, ChannelImputer, FactorModel, Indices
 from idfsmec.selection.base import RankingSelector
 from idfsmec.selection.idfsmec import ChannelEstimator, ChannelSamples, SolvedChannels
+from idfsmec.solver.sums import number_by_value
 from idfsmec.table.columns import observed_channels
 from idfsmec.table.feature_table import refuse_table
 
@@ -134,7 +135,8 @@ class ImputedLinear(ChannelEstimator):
             warn_without_groups(type(self).__name__, stacklevel=4)
         names = np.arange(len(samples.X)) if samples.groups is None else samples.groups
         with one_blas_thread():
-            self._fit_checked(samples, np.unique(names, return_inverse=True)[1])
+            member = np.unique(names, return_inverse=True)[1]
+            self._fit_checked(samples, number_by_value(samples.X, samples.columns, member))
         return self
 
     @abstractmethod

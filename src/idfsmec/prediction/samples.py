@@ -20,9 +20,8 @@ from idfsmec.errors import InputError
 from idfsmec.metrics import Codes, Floats, Scores
 from idfsmec.prediction.folds import Fold
 from idfsmec.prediction.harmonizer import UNNAMED_SITE, SiteHarmonizer, reference_class
-from idfsmec.selection.base import ranks
 from idfsmec.solver.scaling import Scaling
-from idfsmec.solver.sums import hash_samples
+from idfsmec.solver.sums import number_by_value
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import observed_channels
 from idfsmec.table.positions import channel_positions
@@ -106,9 +105,7 @@ class Samples:
     def subjects_by_value(self) -> Codes:
         """Number subjects in an order that neither their names nor the samples' order decides."""
         columns = [np.flatnonzero(self.channel_of == v) for v in range(len(self.channels))]
-        totals = np.zeros(int(self.subjects.max()) + 1, dtype=np.uint64)
-        np.add.at(totals, self.subjects, hash_samples(self.X, columns))
-        return ranks(np.argsort(totals, kind="stable"))[self.subjects]
+        return number_by_value(self.X, columns, self.subjects)
 
     def with_values(self, X: Floats) -> Samples:
         """Return the same samples with other values."""

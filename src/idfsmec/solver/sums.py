@@ -484,8 +484,28 @@ def value_folds(
 ) -> Indices:
     """Assign samples to :data:`N_FOLDS` folds by their values, where subjects are not known.
 
-    Equal samples share a fold. It depends neither on the order of samples, features and channels,
-    nor on their units, nor on what a channel holds where it counts as missing.
+    Equal samples share a fold.
+    """
+    numbers = _sum_values(X, columns, sample_weight)
+    grains = np.round(np.clip(numbers, -1e12, 1e12) / _GRAIN).astype(np.int64).view(np.uint64)
+    return _hash_folds(grains, n_repeats)
+
+
+def number_by_value(X: Array, columns: Sequence[Indices], member: Indices) -> Indices:
+    """Number the subjects of samples by their values, which folds then follow.
+
+    ``member`` has the number of each sample's subject so far.
+    """
+    totals = np.bincount(member, _sum_values(X, columns))
+    numbers = np.random.default_rng(0).permutation(totals.size)  # no fold has the largest values
+    return numbers[np.argsort(np.argsort(totals, kind="stable"), kind="stable")][member]
+
+
+def _sum_values(X: Array, columns: Sequence[Indices], sample_weight: Array | None = None) -> Array:
+    """Make a number of each sample's values.
+
+    It depends neither on the order of samples, features and channels, nor on their units, nor on
+    what a channel holds where it counts as missing.
     """
     numbers = np.zeros(len(X))
     for channel_columns in columns:
@@ -505,9 +525,7 @@ def value_folds(
         values /= Scaling.of(mean, scale * np.sqrt(np.maximum(variance, 0.0))).unit
         squares = np.einsum("ij,ij->i", values, values)
         numbers[observed] += values @ np.ones(channel_columns.size) + _BEND * squares
-    numbers = np.nan_to_num(numbers)
-    grains = np.round(np.clip(numbers, -1e12, 1e12) / _GRAIN).astype(np.int64).view(np.uint64)
-    return _hash_folds(grains, n_repeats)
+    return np.nan_to_num(numbers)
 
 
 def mixed(numbers: NDArray[np.uint64], repeat: int = 0) -> NDArray[np.uint64]:
