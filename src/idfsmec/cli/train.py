@@ -101,7 +101,7 @@ def train(
     print_verdict(table, verdict)
     names = {"name": "score", "value": "value", "ci": "95 % CI", "chance_level": "chance"}
     cells = pd.DataFrame(metric_rows(model))[list(names)].rename(columns=names)
-    red = "; acquisition does as well" if model.audit["level"] == "red" else ""
+    red = "; acquisition may explain it" if model.audit["level"] == "red" else ""
     show_frame(f"Performance on held-out participants{red}", cells)
     if electrodes is not None:
         say("electrodes:", ", ".join(model.channels))
