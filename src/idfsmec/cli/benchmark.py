@@ -35,6 +35,8 @@ def benchmark(
     tables: AnyPaths,
     out: AnyPath = Path("results"),
     experiment: Names = "accuracy,audit",
+    target: str | None = None,
+    order: Names | None = None,
     condition: Names | None = None,
     per: Per | None = None,
     methods: Names | None = None,
@@ -62,6 +64,7 @@ def benchmark(
         idfsmec benchmark table.parquet --experiment accuracy,imputation
         idfsmec benchmark table.parquet --experiment electrodes,participants --repeats 10
         idfsmec benchmark table.parquet --folds site --harmonize all
+        idfsmec benchmark table.parquet --target bdi
 
     Finished tasks are kept in OUT/store.sqlite. Give the same command to resume
     after a stop; after a change of options only new tasks are computed. Several
@@ -96,7 +99,10 @@ def benchmark(
         **options.parse_folds(folds),
     }
     protocol = {key: value for key, value in changes.items() if value is not None}
-    named = read_tables(paths, condition, per)
+    named = read_tables(paths, condition, per, target, order)
+    if "audit" in experiments and any(table.target.is_numeric for table in named.values()):
+        remark("the audit takes classes, and is left out", "yellow")
+        experiments.remove("audit")
     options.check_cluster(dask)
     chosen = {"methods": options.split_names(methods)}
     workers = {"classifier": classifier, "n_jobs": n_jobs, "dask": dask}
@@ -136,7 +142,11 @@ def benchmark(
 
 
 def read_tables(
-    paths: Sequence[Path], condition: Any, per: str | None = None
+    paths: Sequence[Path],
+    condition: Any,
+    per: str | None = None,
+    target: str | None = None,
+    order: Any = None,
 ) -> dict[str, FeatureTable]:
     """Read tables with their verdicts, and name them by their files, if need be by folders too.
 
@@ -153,7 +163,9 @@ def read_tables(
         name = f"{path.resolve().parent.name}/{name}" if name in tables else name
         if name in tables:
             raise InputError(f"{path}: two tables have the name {name}; rename one of the files")
-        table = options.read_table(path, condition, per, name)
+        with warnings_as_lines():
+            table = options.read_table(path, condition, per, name)
+            table = options.take_target(table, target, order, name)
         if text := association_warning(missingness_association(table)):
             remark(f"table {name}: {text}", "yellow")
         info = {**table.info, "audit_verdict": stored_verdict(path, table)}

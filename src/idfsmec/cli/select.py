@@ -183,9 +183,10 @@ def _read(
 
     with warnings_as_lines():
         tables = [options.read_table(path, condition, per) for path in paths]
-        verdicts = [stored_verdict(*pair) for pair in zip(paths, tables, strict=True)]
         table = tables[0] if len(tables) == 1 else FeatureTable.concat(tables)
         table = options.take_target(table, target, order, paths[0])
+        tables = [table] if len(tables) == 1 else tables
+        verdicts = [stored_verdict(*pair) for pair in zip(paths, tables, strict=True)]
         with options.naming(paths[0]):
             table = harmonize_table(table, harmonize) if harmonize else table
             if electrodes is not None:
@@ -202,10 +203,10 @@ def _tune(table: FeatureTable, k: int | None) -> IDFSMEC:
         tuned = IDFSMECCV(imputer=ChannelImputer(), numeric=numeric, progress=progress, **numbers)
         tuned.fit(table.X, table.targets)
     best = ", ".join(f"{name} = {value}" for name, value in tuned.best_params_.items())
-    say(
-        f"Inner folds chose {best} (log loss per participant {-tuned.best_score_:.3f}; "
-        "optimistic, because it is the best of the grid)."
-    )
+    score = f"log loss per participant {-tuned.best_score_:.3f}"
+    if numeric:
+        score = f"root mean squared error {(-tuned.best_score_) ** 0.5:.2f}"
+    say(f"Inner folds chose {best} ({score}; optimistic, because it is the best of the grid).")
     selector: IDFSMEC = tuned.selector_
     return selector
 

@@ -439,7 +439,7 @@ def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, 
 
     headline = "No prediction."
     if prediction.predicted is not None:
-        headline = f"Probability of {prediction.predicted}: {percent(prediction.probability)}."
+        headline = f"Probability of {prediction.label}: {percent(prediction.probability)}."
         if prediction.low < 1 / len(model.classes) < prediction.high:
             headline = f"Undecided. {headline}"
     red = model.audit.get("level") == "red"
