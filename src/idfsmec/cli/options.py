@@ -158,6 +158,21 @@ def parse_folds(folds: str | int | None) -> dict[str, Any]:
     return {"n_splits": int(folds)}
 
 
+def parse_part(part: str | None) -> tuple[int, int] | None:
+    """Return the number of a part and how many there are.
+
+    >>> parse_part("3/16"), parse_part(None)
+    ((3, 16), None)
+    """
+    if part is None:
+        return None
+    number, slash, total = part.partition("/")
+    numbers = [int(text) for text in (number, total) if text.isdecimal()]
+    if not slash or len(numbers) < 2 or not 1 <= numbers[0] <= numbers[1]:
+        raise InputError(f"--part {part}: give a number and how many there are, such as 3/16")
+    return numbers[0], numbers[1]
+
+
 def parse_harmonize(harmonize: str | bool | None) -> bool | str:
     """Return the argument ``harmonize`` for an option: all is True, a class its name."""
     return harmonize in ("all", True) or harmonize or False

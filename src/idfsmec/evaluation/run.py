@@ -312,7 +312,7 @@ def run_experiment(
             _keep_methods(store, methods)
             do_tasks(store, experiment, tasks, arrays, n_processes, progress, dask)
             ours = proposed_method(methods)
-            if ours is not None and not ours.is_whole:
+            if ours is not None and not ours.is_whole and store.part is None:
                 # Here, also where a cluster has done the folds: sending tables takes longer.
                 tasks = plan_rankings(store, ours, arrays, asdict(protocol))
                 do_tasks(store, RANKING, tasks, arrays, n_processes, progress, keep=True)
@@ -361,17 +361,28 @@ class ResultsFolder(AbstractContextManager["ResultsFolder"]):
 
     Its store is opened when the first of them asks for it, and closed in the end; then its files
     are written, also after Ctrl-C.
+
+    With ``part``, such as (3, 16), it is the folder of one of so many parts of the tasks of folds,
+    inside the folder that is given; the folder itself takes over what parts have finished.
     """
 
-    def __init__(self, path: str | Path, overwrite: bool = False) -> None:
-        self.path, self.overwrite = path, overwrite
+    def __init__(
+        self, path: str | Path, overwrite: bool = False, part: tuple[int, int] | None = None
+    ) -> None:
+        self.path, self.overwrite, self.part = Path(path), overwrite, part
+        if part is not None:
+            self.path /= "part-{}-of-{}".format(*part)
         self._stack = ExitStack()
 
     @cached_property
     def store(self) -> Store:
         """The open store."""
         store = self._stack.enter_context(Store(self.path, overwrite=self.overwrite))
-        self._stack.callback(self._write_files)
+        store.part = self.part
+        for folder in sorted(self.path.glob("part-*-of-*")):
+            store.add_done(folder)
+        if self.part is None:
+            self._stack.callback(self._write_files)
         return store
 
     def _write_files(self) -> None:
@@ -428,6 +439,10 @@ def do_tasks(
     keep: bool = False,
 ) -> None:
     """Do the tasks that the store does not have; with ``keep`` those of other tables stay."""
+    if store.part is not None:  # by what is planned, not by what is done
+        number, n_parts = store.part
+        shared = _batches(_in_order(tasks), _METHODS_AT_ONCE)[number - 1 :: n_parts]
+        tasks = [task for batch in shared for task in batch]
     store.set_plan(experiment, tasks, keep=keep)
     done = store.done_keys()
     todo = {task.key: task for task in tasks if task.key not in done}
@@ -443,8 +458,8 @@ def compute_tasks(
     progress: Listener | None,
     dask: Any = None,
 ) -> Iterator[tuple[Task, TaskResult]]:
-    """Do tasks: one missing rate after the other, and at each of them slow methods last."""
-    todo = sorted(tasks, key=lambda task: (task.coordinates.get("rate", 0.0), task.method.slow))
+    """Do tasks, those of a fold together."""
+    todo = _in_order(tasks)
     if not todo:
         return
     steps, here = Steps(experiment, len(todo), progress), n_jobs == 1 and dask is None
@@ -454,6 +469,11 @@ def compute_tasks(
         for task, result in zip(batches[position], results, strict=True):
             yield task, result
             steps.done(item=(task, result))  # after the caller has kept it
+
+
+def _in_order(tasks: Iterable[Task]) -> list[Task]:
+    """One missing rate after the other, and at each of them slow methods last."""
+    return sorted(tasks, key=lambda task: (task.coordinates.get("rate", 0.0), task.method.slow))
 
 
 def _run_batch(batch: Sequence[Task], tables: Mapping[str, Samples]) -> list[TaskResult]:

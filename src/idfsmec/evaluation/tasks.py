@@ -25,6 +25,7 @@ from scipy.stats import hypergeom
 from threadpoolctl import threadpool_limits
 
 from idfsmec._fingerprint import Indescribable, warn_not_cached
+from idfsmec._parallel import computing_versions
 from idfsmec._validation import derive_seed
 from idfsmec._version import __version__
 from idfsmec.errors import InputError, without_folders
@@ -108,6 +109,7 @@ def run_task(task: Task, tables: Mapping[str, Samples]) -> TaskResult:
     except Exception:
         lines = traceback.format_exc().splitlines(keepends=True)
         return TaskResult(error="".join(map(without_folders, lines)))
+    result.versions = computing_versions()
     result.notes = sorted({f"{note.category.__name__}: {note.message}" for note in caught})
     return result
 
