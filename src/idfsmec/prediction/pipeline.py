@@ -875,7 +875,8 @@ class TunedRegressor(SamplesRegressor, TunedSelection):
     scoring : str, default="subject_neg_squared_error"
         What tuning maximises: one of ``idfsmec.metrics.SCORE_CRITERIA``.
     settings, imputer, n_features_to_select, costs, cv, folds, harmonizer, adjuster, \
-add_indicator, clip, channels, ranks_per_count, inner_parameters, inner_samples, random_state, label, progress
+add_indicator, clip, channels, ranks_per_count, inner_parameters, inner_samples, random_state, \
+label, progress
         As of :class:`TunedPipeline`. Folds have low and high scores alike.
 
     Attributes
