@@ -22,8 +22,9 @@ from sklearn.model_selection import GroupKFold
 from idfsmec.errors import InputError, listing
 from idfsmec.features import extract_table
 from idfsmec.features.settings import FeatureSettings
+from idfsmec.prediction.adjuster import table_covariates
 from idfsmec.prediction.calibration import Calibration
-from idfsmec.prediction.harmonizer import describe_new_sites, harmonize_sites
+from idfsmec.prediction.harmonizer import describe_new_sites
 from idfsmec.prediction.imputer import ChannelImputer
 from idfsmec.prediction.training_data import digest_samples, find_remembered
 from idfsmec.progress import Listener
@@ -149,7 +150,8 @@ def predict_subjects(
     Raises
     ------
     InputError
-        The table has no channel of the model, or none of its features.
+        The table has no channel of the model, none of its features, or lacks a covariate, such
+        as age, that the model adjusts for.
 
     Examples
     --------
@@ -171,9 +173,10 @@ def predict_subjects(
     trained_on = _find_training_subjects(model, table, X)
     if model.harmonizer is not None:
         notes += describe_new_sites(model.harmonizer, table.sites, len(X))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the notes say it
-            X = harmonize_sites(model.harmonizer, X, table.sites)
+    covariates = table_covariates(table, model.corrections.names)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "site ", UserWarning)  # the notes say it
+        X = model.corrections.apply(X, table.sites, covariates)
     codes, names = pd.factorize(table.subjects.to_numpy())
     held_out = model.performance.get("held_out")
     calibration = Calibration(held_out) if held_out else None
