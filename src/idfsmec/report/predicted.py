@@ -146,12 +146,12 @@ def _ceiling(table: TableResults) -> str:
     reliability = table.reliability
     if reliability is None:
         return ""
-    low, high = (np.sqrt(reliability * of_eeg) for of_eeg in EEG_RELIABILITY)
+    worst, best = EEG_RELIABILITY
+    low, high = np.sqrt(reliability * worst), np.sqrt(reliability * best)
     return (
         f"With a reliability of {reliability:g} a perfect prediction of the true score would "
-        f"correlate with the observed one by {np.sqrt(reliability):.2f}; from features of the "
-        f"EEG, whose reliabilities are {EEG_RELIABILITY[0]:g} to {EEG_RELIABILITY[1]:g}, by {low:.2f} "
-        f"to {high:.2f}."
+        f"correlate with the observed one by {np.sqrt(reliability):.2f}; from features of the EEG, "
+        f"whose reliabilities are {worst:g} to {best:g}, by {low:.2f} to {high:.2f}."
     )
 
 
