@@ -147,10 +147,10 @@ def _ceiling(table: TableResults) -> str:
     if reliability is None:
         return ""
     worst, best = EEG_RELIABILITY
-    low, high = np.sqrt(reliability * worst), np.sqrt(reliability * best)
+    most, low, high = (np.sqrt(reliability * of_eeg) for of_eeg in (1.0, worst, best))
     return (
         f"With a reliability of {reliability:g} a perfect prediction of the true score would "
-        f"correlate with the observed one by {np.sqrt(reliability):.2f}; from features of the EEG, "
+        f"correlate with the observed one by {most:.2f}; from features of the EEG, "
         f"whose reliabilities are {worst:g} to {best:g}, by {low:.2f} to {high:.2f}."
     )
 
