@@ -154,6 +154,22 @@ OPTIONS: dict[str, str | None] = {
 FILES: dict[str, str] = {}
 
 
+def of_predicted(frame):
+    """Columns of predictions as at 144077f: probability and interval of the predicted class."""
+    (second,) = (name for name in frame if name.startswith("probability of "))
+    ill = frame["predicted"] == second.removeprefix("probability of ")
+    one, low, high = frame[second], frame["low"], frame["high"]
+    first = {
+        "predicted": frame["predicted"],
+        "probability": one.where(ill, 1 - one),
+        "low": low.where(ill, 1 - high),
+        "high": high.where(ill, 1 - low),
+        "probability of HC": 1 - one,
+        second: one,
+    }
+    return pd.concat([frame.iloc[:, :1], pd.DataFrame(first), frame.iloc[:, 5:]], axis=1)
+
+
 def old_names(case):
     return RENAMED | RENAMED_IN.get(case, {})
 

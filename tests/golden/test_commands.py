@@ -40,7 +40,7 @@ def written(folder):
 
 
 def headings(page):
-    found = re.findall(r"<h[12][^>]*>([^<]*)", page.read_text("utf-8"))
+    found = re.findall(r"<h[12][^>]*>(?:<a[^>]*>)?([^<]*)", page.read_text("utf-8"))
     return [text.strip() for text in found]
 
 
@@ -180,7 +180,7 @@ def benchmarked(folder):
     out = folder / "benchmark"
     words = ("--methods", "IDFS-MEC,mRMR,ANOVA F", "--rates", "0.2,0.5", "--k", "4,8")
     few = ("--n-splits", 3, "--jobs", 1, "--quiet", "--resamples", 10, "--no-audit")
-    said = run("benchmark", cohort(folder), "--out", out, *words, *few)
+    said = run("benchmark", cohort(folder), "--out", out, "--repeats", 1, *words, *few)
     return out, said
 
 
@@ -237,7 +237,7 @@ def benchmark_with_options(folder):
     words = ("--methods", "ANOVA F,ReliefF,all features,CD-LSR", "--rates", 0.3, "--k", 5)
     few = ("--n-splits", 3, "--jobs", 1, "--quiet", "--resamples", 0, "--no-audit")
     more = ("--filler", "mean", "--folds", "site", "--harmonize", "--patterns", "recording")
-    run("benchmark", cohort(folder), "--out", out, *words, *few, *more)
+    run("benchmark", cohort(folder), "--out", out, "--repeats", 1, *words, *few, *more)
     results = api.Results.read(out)
     return {
         "scores": scores_of(results, ["ANOVA F", "ReliefF", "all features"]),
@@ -284,7 +284,8 @@ def trained(folder):
     new = table(make_table(6, seed=11), folder / "new.csv")
     pages = folder / "pages"
     run("predict", model, new, "-o", folder / "predicted.csv", "--pages", pages)
-    return model, api.read_csv(folder / "predicted.csv", "predictions"), pages
+    frame = api.of_predicted(api.read_csv(folder / "predicted.csv", "predictions"))
+    return model, frame, pages
 
 
 @case("commands")
@@ -328,7 +329,7 @@ def train_another_method(folder):
     api.save_model(made, model)
     new = table(make_table(6, seed=11), folder / "again.csv")
     run("predict", model, new, "-o", folder / "ridge.csv")
-    frame = api.read_csv(folder / "ridge.csv", "predictions")
+    frame = api.of_predicted(api.read_csv(folder / "ridge.csv", "predictions"))
     measured = api.load_model(model).performance["metrics"]
     return {
         "predicted": frame["predicted"],
@@ -349,8 +350,8 @@ def predict_recordings(folder):
     study = folder / "study"
     out = folder / "asked.csv"
     run("predict", folder / "recordings.skops", study / "s0.edf", study / "s1.vhdr", "-o", out)
-    asked = api.read_csv(out, "predictions")
-    frame = api.predict_subjects(model, whole)
+    asked = api.of_predicted(api.read_csv(out, "predictions"))
+    frame = api.of_predicted(api.predict_subjects(model, whole))
     same = np.allclose(asked["probability"], frame["probability"].head(2), atol=1e-6)
     return {
         "predicted": asked["predicted"],

@@ -70,7 +70,8 @@ def predict(
         parts = list(_predict(loaded, paths, on_error == "skip", allow_unusual))
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     if pages is not None:
-        whole = Predictions(tuple(s for part in parts for s in part.subjects), notes)
+        subjects = tuple(subject for part in parts for subject in part.subjects)
+        whole = Predictions(subjects, notes, tuple(loaded.classes))
         from idfsmec.report import write_subject_pages
 
         write_subject_pages(loaded, whole, Path(pages), overwrite=force)
@@ -114,10 +115,10 @@ def _is_table(path: Path) -> bool:
 def _print_predictions(frame: pd.DataFrame) -> None:
     first = frame.head(N_SHOWN)
     seen = first["predicted"].notna()
-    cells = first[["subject"]].assign(
-        predicted=first["predicted"].where(seen, ""),
-        probability=first["probability"].map("{:.0%}".format).where(seen, ""),
-    )
+    cells = first[["subject"]].assign(predicted=first["predicted"].where(seen, ""))
+    shares = first.filter(like="probability of ")
+    name = shares.columns[0] if shares.shape[1] == 1 else "probability"
+    cells[name] = shares.max(axis=1).map("{:.0%}".format).where(seen, "")
     limits = zip(first["low"], first["high"], strict=True)
     cells["95 % CI"] = [f"{low:.0%} to {high:.0%}" if low == low else "" for low, high in limits]
     cells["channels"] = first["channels present"].map("{:.0%}".format)
