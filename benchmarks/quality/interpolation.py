@@ -2,8 +2,9 @@
 
 ``python -m benchmarks.quality.interpolation --out FILE.csv`` simulates one cohort per seed (40
 participants, 19 channels, 60 s), takes electrodes off the signal at several rates, and computes
-features twice from the same recordings: with bad channels missing, and with MNE's spherical
-splines in their place (``bad_channels = "interpolate"``). Both tables go the same way from there:
+features from the same recordings: with bad channels missing, with MNE's spherical splines in
+their place (``bad_channels = "interpolate"``), and with the field of sources of minimum norm
+(``"interpolate-fields"``). All tables go the same way from there:
 nested tuning of IDFS-MEC, its imputer and classifier, subject-wise folds. Printed are means over
 cohorts of the AUC per participant, of the share of the first 20 features that were planted, and of
 the share of the first five channels that were planted, with the paired differences.
@@ -31,7 +32,7 @@ from idfsmec.table.columns import split_column
 
 SEEDS = tuple(range(400, 424))
 RATES = (0.1, 0.3, 0.5)
-WAYS = ("missing", "interpolate")
+WAYS = ("missing", "interpolate", "interpolate-fields")
 PROTOCOL = Protocol(n_splits=5, rates=[0.0], ks=[20], metric="subject_roc_auc")
 SCORES = ("AUC per participant", "planted features", "planted channels")
 
@@ -53,7 +54,7 @@ def main() -> None:
 
 
 def compare(seed: int, rate: float) -> list[dict[str, object]]:
-    """Score both ways on one cohort."""
+    """Score all ways on one cohort."""
     cohort = simulate_cohort(duration=60, detached=rate, random_state=seed)
     rows = []
     for way in WAYS:
@@ -87,22 +88,19 @@ def score(table: FeatureTable, cohort: SimulatedCohort) -> dict[str, float]:
 
 
 def summarise(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return means by rate and way, and the paired difference with its 95 % CI."""
+    """Return means by rate and way, and paired differences from missing with their 95 % CI."""
     lines = []
     for rate, of_rate in rows.groupby("rate"):
         for name in SCORES:
             ways = of_rate.pivot(index="seed", columns="way", values=name)
-            difference = ways["interpolate"] - ways["missing"]
-            reach = stats.t.ppf(0.975, len(ways) - 1) * difference.sem()
-            lines.append(
-                {
-                    "electrodes off": f"{rate:.0%}",
-                    "score": name,
-                    **{way: f"{ways[way].mean():.3f}" for way in WAYS},
-                    "interpolate - missing": f"{difference.mean():+.3f} "
-                    f"[{difference.mean() - reach:+.3f}, {difference.mean() + reach:+.3f}]",
-                }
-            )
+            line = {"electrodes off": f"{rate:.0%}", "score": name}
+            line |= {way: f"{ways[way].mean():.3f}" for way in WAYS}
+            for way in WAYS[1:]:
+                difference = ways[way] - ways["missing"]
+                mean, reach = difference.mean(), stats.t.ppf(0.975, len(ways) - 1)
+                low, high = mean + np.array([-1, 1]) * reach * difference.sem()
+                line[f"{way} - missing"] = f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]"
+            lines.append(line)
     return pd.DataFrame(lines)
 
 

@@ -54,6 +54,10 @@ def test_the_files_have_what_python_returns(folder, validation):
     for part in ("Acquisition separates", "sex f", "Decision curve", "no diagnosis", "</svg>"):
         assert part in page
     assert validation.measured["audit"] == VERDICT
+    items = (folder / "out" / "reporting.md").read_text()
+    counts = ", ".join(f"{k}: {n}" for k, n in validation.measured["n_subjects"].items())
+    for item in (f"- **21, participants and events**: {counts}", "AUC 0.", "sex f (12 partic"):
+        assert item in items
 
 
 def test_the_command_prints_scores_beside_the_card(folder, tmp_path):

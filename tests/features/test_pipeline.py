@@ -172,6 +172,22 @@ def test_bad_channels_are_interpolated_as_mne_does(raw):
     assert alike.tolist() == [True, False, True, True]
 
 
+def test_fields_of_sources_are_those_of_mne(raw):
+    settings = FeatureSettings(
+        features=["variance"], detect=False, line_freq="off", band_pass=None
+    )
+    raw.info["bads"] = ["C3", "O1"]
+    made = extract_recording(raw, replace(settings, bad_channels="interpolate-fields"))
+    splines = extract_recording(raw, replace(settings, bad_channels="interpolate"))
+    by_mne = raw.copy().interpolate_bads(method={"eeg": "MNE"}, verbose="error")
+    expected = extract_recording(by_mne, settings).X
+    for column in ("C3__variance", "O1__variance"):
+        # The template's head is no sphere; ours are directions on one.
+        np.testing.assert_allclose(made.X[column], expected[column], rtol=0.3)
+        apart = np.abs(splines.X[column] - expected[column])
+        assert (np.abs(made.X[column] - expected[column]) < apart).mean() > 0.5
+
+
 def test_channels_without_a_position_and_epochs_with_few_good_ones_stay_missing(raw):
     raw.rename_channels({"C3": "K1"})
     raw.info["bads"] = ["K1", "C4"]

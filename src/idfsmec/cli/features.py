@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     condition="Keep recordings of these conditions, separated by commas; for BIDS also task-rest, "
     "acq-EC or run-1.",
     processing="BIDS derivatives: files to read, by proc- or desc- entity. By default clean.",
-    bad_channels="Bad channels are missing, or interpolated from the others by spherical splines. "
-    "By default missing.",
+    bad_channels="Bad channels are missing, or interpolated from the others by spherical splines "
+    "or by fields of sources of minimum norm. By default missing.",
     epoch="Length of an epoch in seconds. By default 10.",
     features="Names of features, separated by commas, or a set: paper (default); log, with "
     "logarithms of powers and variance; extended, which is log and four more.",
@@ -48,7 +48,7 @@ def features(
     labels: str | None = None,
     condition: Names | None = None,
     processing: str | None = None,
-    bad_channels: Literal["missing", "interpolate"] | None = None,
+    bad_channels: Literal["missing", "interpolate", "interpolate-fields"] | None = None,
     epoch: float | None = None,
     features: Names | None = None,
     on_error: OnError = "stop",

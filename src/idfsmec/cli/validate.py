@@ -50,10 +50,10 @@ def validate(
 
     Compares AUC, sensitivity and specificity with the model's card, and measures
     calibration, decision curve and groups by sex, age, site and condition.
-    Writes validation.html, validation.json and predictions.csv into OUT. The
-    audit of the other table is run if none is stored beside it. Participants that
-    the model is known to be trained on are left out. For research; not a medical
-    device.
+    Writes validation.html, validation.json, predictions.csv and reporting.md
+    (items of TRIPOD+AI) into OUT. The audit of the other table is run if none is
+    stored beside it. Participants that the model is known to be trained on are
+    left out. For research; not a medical device.
     """
     import pandas as pd
 

@@ -204,8 +204,9 @@ def extract_recording(
     epochs, broken = prepare_epochs(signals, known, settings)
     causes["no finite, changing signal"] = broken & ~known
     bad = missing = known | broken
-    if settings.bad_channels == "interpolate":
-        epochs, missing = interpolate(epochs, bad, signals.positions)
+    if settings.bad_channels != "missing":
+        by = {"interpolate": "spline", "interpolate-fields": "MNE"}[settings.bad_channels]
+        epochs, missing = interpolate(epochs, bad, signals.positions, by)
         facts["interpolated"] = float(np.mean(bad & ~missing))
     if settings.reference == "average":
         # The mean is that of the channels that are not missing in the epoch.

@@ -89,10 +89,11 @@ class FeatureSettings:
     epoch, overlap : float
         Length of an epoch, and what consecutive ones have in common, in seconds. Without
         meaning for what is cut already.
-    bad_channels : {"missing", "interpolate"}
+    bad_channels : {"missing", "interpolate", "interpolate-fields"}
         What becomes of bad channels, marked or detected: they are missing, or replaced, epoch by
-        epoch, by MNE's spherical splines through the good ones. Channels without a position, and
-        all where fewer than four good ones are left, are missing in any case.
+        epoch, by MNE's spherical splines through the good ones, or by the field of sources that
+        MNE fits to them (minimum norm; Mellot et al., arXiv 2403.15415, 2024). Channels without a
+        position, and all where fewer than four good ones are left, are missing in any case.
     autoreject_interpolated : {"keep", "missing"}
         Channel epochs that autoreject has interpolated, by its reject log: taken as they are, or
         for bad. Those that it rejected without interpolation are bad in any case.
@@ -372,8 +373,8 @@ _ALLOWED: dict[str, tuple[list[Any], str]] = {
         "the overlap of epochs: seconds, at least 0, less than an epoch",
     ),
     "bad_channels": (
-        ["missing", "interpolate"],
-        'what becomes of bad channels: "missing" or "interpolate"',
+        ["missing", "interpolate", "interpolate-fields"],
+        'what becomes of bad channels: "missing", "interpolate" or "interpolate-fields"',
     ),
     "autoreject_interpolated": (
         ["keep", "missing"],

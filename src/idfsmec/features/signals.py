@@ -413,8 +413,13 @@ def prepare_epochs(
     return cut_epochs(clean, grid.first, grid.length), broken
 
 
-def interpolate(epochs: Floats, missing: Mask, positions: Array) -> tuple[Floats, Mask]:
-    """Replace missing channels by MNE's spherical splines; return also what is still missing."""
+def interpolate(
+    epochs: Floats, missing: Mask, positions: Array, by: str = "spline"
+) -> tuple[Floats, Mask]:
+    """Replace missing channels as MNE does; return also what is still missing.
+
+    ``by`` is "spline", for spherical splines, or "MNE", for the field of sources of minimum norm.
+    """
     import mne
 
     epochs, missing = np.array(epochs, dtype=np.float64), missing.copy()
@@ -430,7 +435,7 @@ def interpolate(epochs: Floats, missing: Mask, positions: Array) -> tuple[Floats
         cells = np.ix_(np.flatnonzero(pattern_of.ravel() == number), placed)
         info["bads"] = [names[channel] for channel in np.flatnonzero(bad)]
         alike = mne.EpochsArray(epochs[cells], info, verbose="ERROR")
-        alike.interpolate_bads(origin=(0.0, 0.0, 0.0), verbose="ERROR")
+        alike.interpolate_bads(origin=(0.0, 0.0, 0.0), method={"eeg": by}, verbose="ERROR")
         epochs[cells], missing[cells] = alike.get_data(copy=False), False
     return epochs, missing
 

@@ -17,6 +17,7 @@ from idfsmec.report import clinic, style
 from idfsmec.report.documents import USE, Table, name_sections, plot_calibration
 from idfsmec.report.text import (
     capitalise,
+    escape_markdown,
     format_range,
     format_score,
     metric_name,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from idfsmec.prediction import Model
 
 #: What a validation writes into its folder.
-FILES = ("validation.html", "validation.json", "predictions.csv")
+FILES = ("validation.html", "validation.json", "predictions.csv", "reporting.md")
 #: Columns of :func:`score_rows`.
 HEADER = ("score", "here (95 % CI)", "card (95 % CI)", "here - card (95 % CI)")
 _CALIBRATION = (
@@ -152,7 +153,7 @@ def write_validation(
     name: str = "table",
     overwrite: bool = False,
 ) -> Path:
-    """Write ``validation.html``, ``validation.json`` and ``predictions.csv``.
+    """Write ``validation.html``, ``validation.json``, ``predictions.csv`` and ``reporting.md``.
 
     Parameters
     ----------
@@ -171,13 +172,52 @@ def write_validation(
     Path
         The page.
     """
-    page, data, predictions = (Path(folder) / file for file in FILES)
-    style.refuse_existing(overwrite, page, data, predictions)
+    page, data, predictions, reporting = (Path(folder) / file for file in FILES)
+    style.refuse_existing(overwrite, page, data, predictions, reporting)
     text = style.render_page("validation.html", **_describe(model, validation, name))
     style.write_text(page, text)
     write_json(data, validation.measured)
     write_csv(predictions, validation.predictions)
+    style.write_text(reporting, _checklist(model, validation, name))
     return page
+
+
+def _checklist(model: Model, validation: Validation, name: str) -> str:
+    """Return the items of TRIPOD+AI that a validation answers, as Markdown."""
+    measured = validation.measured
+    counts = ", ".join(f"{label}: {n}" for label, n in measured["n_subjects"].items())
+    left = measured["left_out"]
+    _, calibration, recalibration, mix, events = describe_validation(validation)
+    scores = "; ".join(f"{row[0]} {row[1]}" for row in score_rows(validation))
+    groups = "; ".join(
+        f"{group['by']} {group['group']} ({sum(group['n_subjects'])} participants): AUC "
+        f"{_score('roc_auc', group['auc'])}"
+        for group in measured["clinical"]["groups"]
+    )
+    items = [
+        ("10, sample size", events),
+        ("12e, performance measures", "AUC, sensitivity and specificity at a probability of 0.5, "
+         "predictive values, Brier score, calibration intercept, slope and curve, decision curve, "
+         "each with 95 % CI over participants; the model is fixed"),
+        ("12g, predictions", "by the file of the model; for Brier score, calibration and decision "
+         "curve adjusted to the shares of the classes, or to the prevalence stated"),
+        ("15, output", f"probability of {measured['class']}; classified at 0.5"),
+        ("16, training and evaluation", f"model: {model.kind}, "
+         f"{model.data.get('n_subjects')} participants; evaluation: {name}"),
+        ("20a, participants", f"{counts}; left out: {len(left['without_channel'])} without a "
+         f"channel of the model, {len(left['trained_on'])} that were trained on"),
+        ("20c, case mix", mix),
+        ("21, participants and events", counts),
+        ("23a, performance", f"{scores}. {calibration}"),
+        ("14 and 23a, groups", groups or "the table has no sex, age, site or condition"),
+        ("24, updating", recalibration),
+    ]  # fmt: skip
+    text = "".join(f"- **{item}**: {escape_markdown(answer)}\n" for item, answer in items)
+    return (
+        "# Reporting of a validation\n\nItems of TRIPOD+AI (BMJ 2024, 385:e078378) that the "
+        "numbers answer. All others are yours: who the participants were, how they were diagnosed "
+        f"and recorded, and whom the result is about.\n\n{text}"
+    )
 
 
 def _describe(model: Model, validation: Validation, name: str) -> dict[str, Any]:
