@@ -11,16 +11,18 @@ import pandas as pd
 from scipy import special
 
 from idfsmec.audit import confounding
-from idfsmec.audit.association import (
-    ALPHA,
-    AUC_TO_FIND,
-    detectable_auc,
-    expected_critical_p,
-    participants_to_find,
-)
+from idfsmec.audit.association import AUC_TO_FIND, participants_to_find
 from idfsmec.audit.confounding import FAMILIES, kind_of, say_variable
 from idfsmec.errors import InputError, listing
-from idfsmec.metrics import Codes, Floats, auc_interval, balanced_accuracy
+from idfsmec.metrics import (
+    FACT_ALPHA,
+    Codes,
+    Floats,
+    auc_interval,
+    balanced_accuracy,
+    detectable_auc,
+    expected_critical_p,
+)
 
 if TYPE_CHECKING:
     from idfsmec.evaluation import Results
@@ -167,7 +169,7 @@ class Audit:
 
     def found(self, *families: str) -> list[dict[str, Any]]:
         """Return the facts of families, by default of both, that are associated on their own."""
-        is_found = self.variables["p_corrected"] <= ALPHA
+        is_found = self.variables["p_corrected"] <= FACT_ALPHA
         rows = self.variables[is_found & self.variables["family"].isin(families or FAMILIES)]
         return records(rows)
 
@@ -200,7 +202,7 @@ def records(rows: pd.DataFrame) -> list[dict[str, Any]]:
 def found_units(tests: Mapping[str, Any], family: str | None = None) -> list[list[str]]:
     """Return facts of a family, or of both, that are associated alone, and pairs of them."""
     families = FAMILIES if family is None else (family,)
-    facts = [row for row in tests["facts"] if row["p_corrected"] <= ALPHA]
+    facts = [row for row in tests["facts"] if row["p_corrected"] <= FACT_ALPHA]
     alone = [[row["variable"]] for row in facts if row["family"] in families]
     return alone + [pair["variables"] for pair in tests["pairs"] if pair["family"] in families]
 

@@ -38,6 +38,10 @@ _OPTIONS = {
     "n_jobs": "--jobs",
     "n_splits": "--folds",
     "n_repeats": "--repeats",
+    "n_facts": "--facts",
+    "n_comparisons": "--comparisons",
+    "n_features": "--features",
+    "n_selected": "--k",
     "absent_ok": "--on-error skip",
 }
 #: Errors that are due to what the user gave.
