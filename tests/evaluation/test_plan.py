@@ -69,7 +69,7 @@ def test_a_stable_feature_is_selected_on_three_quarters_of_halves():
         X = rng.normal(size=(n // 2, 200))
         X[: n // 4, 0] += effect
         t = np.abs(stats.ttest_ind(X[: n // 4], X[n // 4 :]).statistic)
-        hits.append((t > t[0]).sum() < 12)
+        hits.append((t > t[0]).sum() < 6)  # others have six places
     assert np.mean(hits) == pytest.approx(0.75, abs=0.06)
 
 

@@ -36,6 +36,7 @@ def plan(
     For example::
 
         idfsmec plan --auc 0.75 --facts 12 --share 0.5
+        idfsmec plan --comparisons 13 --features 114 --k 10
 
     For a confidence interval of a given width, a difference between two methods,
     an audit that finds a fact, a validation, and stable features. Writes plan.csv,

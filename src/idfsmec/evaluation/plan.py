@@ -156,9 +156,10 @@ class StudyPlan:
     def stable_feature(self, n: int) -> float:
         """Return the smallest AUC of a feature that is selected on three quarters of halves.
 
-        On half of the participants a t test ranks it before the features that tell nothing.
+        On half of the participants a t test ranks it; others that tell something have half of the
+        places, and it has to be before all but as many of those that tell nothing.
         """
-        last_selected = special.ndtri(1 - self.n_selected / (2 * self.n_features))
+        last_selected = special.ndtri(1 - self.n_selected / (4 * self.n_features))
         t = last_selected + special.ndtri(_FREQUENCY)
         return float(special.ndtr(t / np.sqrt(n * self.share * (1 - self.share))))
 
