@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
+from scipy.stats import rankdata
 
 Scores = dict[str, float]
 Floats = NDArray[np.float64]
@@ -25,6 +26,17 @@ METRICS = (
 )
 #: What tuning may maximise: those, and the log loss by subject with its sign turned.
 CRITERIA = (*METRICS, "subject_neg_log_loss")
+#: Those of a score by subject: R2 against the mean of training, correlations, and the mean
+#: absolute error with that of this mean beside it.
+SCORE_METRICS = (
+    "subject_r2",
+    "subject_spearman",
+    "subject_pearson",
+    "subject_mae",
+    "subject_mae_of_mean",
+)
+#: What tuning may maximise for a score.
+SCORE_CRITERIA = (*SCORE_METRICS[:3], "subject_neg_squared_error")
 #: Level of each of two families of facts, so that both together are wrong in 5 % of studies; how
 #: many times the p-value of a pair of facts counts; power of statements about what is found.
 FACT_ALPHA, PAIR_WEIGHT, POWER = 0.025, 5.0, 0.8
@@ -74,6 +86,45 @@ def score_each(
         losses = _log_loss(*mean_decisions(decisions, y, subjects), slope=slope)
         return [{"subject_neg_log_loss": -float(loss)} for loss in losses]
     return [score_decisions(of_set, y, subjects, wanted, slope) for of_set in decisions]
+
+
+def score_predictions(
+    predicted: Floats, y: Floats, subjects: Codes, trained: Floats, wanted: Sequence[str]
+) -> Scores:
+    """Score predictions of a score, (n_samples,), by subject: by their means over its samples.
+
+    ``trained`` are the scores of the subjects of training. R2 is by how much the squared error is
+    below that of their mean, as a share of what that mean's is expected to be: the few subjects of
+    a fold vary more or less by chance, and averages of ratios to that would be too low. R2 is
+    negative where predictions are worse. Correlations are NaN where all predictions are equal.
+    """
+    given, true = mean_by_subject(np.stack([predicted, y], axis=1), subjects).T
+    errors, from_mean = true - given, true - trained.mean()
+    expected = trained.var(ddof=1) * (1 + 1 / trained.size)
+
+    def correlation(first: Floats, second: Floats) -> float:
+        a, b = first - first.mean(), second - second.mean()
+        size = np.sqrt((a @ a) * (b @ b))
+        near = 1e-12 * true.size * max(np.abs(first).max() * np.abs(second).max(), 1e-300)
+        return float(np.clip(a @ b / size, -1, 1)) if size > near else float("nan")
+
+    compute: dict[str, Callable[[], float]] = {
+        "subject_r2": lambda: float((from_mean**2 - errors**2).mean() / expected),
+        "subject_spearman": lambda: correlation(rankdata(given), rankdata(true)),
+        "subject_pearson": lambda: correlation(given, true),
+        "subject_mae": lambda: float(np.abs(errors).mean()),
+        "subject_mae_of_mean": lambda: float(np.abs(from_mean).mean()),
+        "subject_neg_squared_error": lambda: -float(errors @ errors) / errors.size,
+    }
+    return {name: compute[name]() for name in wanted}
+
+
+def mean_by_subject(values: Floats, subjects: Codes) -> Floats:
+    """Return the means over the samples of each subject, in order of the codes."""
+    member = np.unique(subjects, return_inverse=True)[1]
+    sums = np.zeros((member.max() + 1, *values.shape[1:]))
+    np.add.at(sums, member, values)
+    return np.asarray((sums.T / np.bincount(member)).T)
 
 
 def majority(decisions: Floats, y: Codes, subjects: Codes) -> tuple[Codes, Codes]:
@@ -292,8 +343,8 @@ def fold_interval(scores: ArrayLike, n_subjects: float | None = None) -> MeanInt
         The score of each fold; one row without repeats. NaN where a fold has none. To compare two
         methods, give their differences fold by fold.
     n_subjects : float, optional
-        Number of subjects, for scores from 0 to 1: the interval is then built on the logit scale,
-        and all folds being perfect does not make it a point.
+        Number of subjects, for scores from 0 to 1: the interval is then Wilson's with an effective
+        number of subjects, stays within 0 and 1, and is no point where all folds are perfect.
 
     Returns
     -------
@@ -318,7 +369,7 @@ def fold_interval(scores: ArrayLike, n_subjects: float | None = None) -> MeanInt
     --------
     >>> interval = fold_interval([0.7, 0.8, 0.9, 0.8, 0.7], n_subjects=50)
     >>> round(interval.mean, 2), round(interval.low, 2), round(interval.high, 2)
-    (0.78, 0.57, 0.9)
+    (0.78, 0.59, 0.9)
     """
     folds = np.atleast_2d(np.asarray(scores, dtype=float))
     values = folds[~np.isnan(folds)]
@@ -335,20 +386,24 @@ def fold_interval(scores: ArrayLike, n_subjects: float | None = None) -> MeanInt
         t = float(special.stdtrit(n_splits - 1, 0.975))
         low, high = mean - t * error, mean + t * error
     else:
-        error, low, high = logit_interval(mean, error, n_splits - 1, n_subjects)
+        error, low, high = share_interval(mean, error, n_splits - 1, n_subjects)
     return MeanInterval(mean, float(low), float(high), error, values.size, n_splits - 1)
 
 
-def logit_interval(
+def share_interval(
     mean: float, error: float, df: float, n_subjects: float
 ) -> tuple[float, float, float]:
-    """Return the standard error of a score from 0 to 1, at least a share's, and its 95 % CI."""
+    """Return the standard error of a score from 0 to 1, at least a share's, and its 95 % CI.
+
+    Wilson's, with the number of independent subjects that would give this standard error and a
+    quantile of t.
+    """
     shrunk = (mean * n_subjects + 1) / (n_subjects + 2)
     error = max(error, float(np.sqrt(shrunk * (1 - shrunk) / n_subjects)))
-    centre = float(np.clip(mean, 0.5 / n_subjects, 1 - 0.5 / n_subjects))
-    reach = float(special.stdtrit(df, 0.975)) * error / (centre * (1 - centre))
-    low, high = special.expit(special.logit(centre) + np.array([-reach, reach]))
-    return error, min(float(low), mean), max(float(high), mean)
+    n_effective = shrunk * (1 - shrunk) / error**2
+    t = float(special.stdtrit(df, 0.975))
+    low, high = wilson_interval(mean * n_effective, n_effective, t)
+    return error, min(low, mean), max(high, mean)  # the mean itself may round out of it
 
 
 def auc_by_fold(decisions: Floats, y: Codes, fold_of: Codes) -> Floats:
@@ -365,10 +420,9 @@ def auc_by_fold(decisions: Floats, y: Codes, fold_of: Codes) -> Floats:
     return np.array(aucs)
 
 
-def wilson_interval(hits: float, n: float) -> tuple[float, float]:
+def wilson_interval(hits: float, n: float, z: float = 1.959963984540054) -> tuple[float, float]:
     """Return Wilson's 95 % CI of a share of n; hits may be a mean over repetitions."""
     # SciPy's binomtest(hits, n).proportion_ci(method="wilson") takes whole numbers only.
-    z = float(special.ndtri(0.975))
     share, extra = hits / n, z**2 / n
     centre = (share + extra / 2) / (1 + extra)
     half = z * np.sqrt(share * (1 - share) / n + extra / (4 * n)) / (1 + extra)

@@ -28,11 +28,15 @@ if TYPE_CHECKING:
     rates="Shares of channels to remove, such as 0,0.1,0.5. By default 0 to 0.5.",
     patterns=f"Which channels are removed together: {', '.join(options.PATTERNS)}.",
     k="Numbers of features, such as 10,20,50. By default 10 to 100.",
+    part="Compute a part of the tasks, such as 3/16, into a folder of its own in OUT. The same "
+    "command without --part puts parts together.",
 )
 def benchmark(
     tables: AnyPaths,
     out: AnyPath = Path("results"),
     experiment: Names = "accuracy,audit",
+    target: str | None = None,
+    order: Names | None = None,
     condition: Names | None = None,
     per: Per | None = None,
     methods: Names | None = None,
@@ -43,11 +47,14 @@ def benchmark(
     k: Names | None = None,
     folds: Folds | None = None,
     harmonize: Harmonize = None,
+    adjust: Names | None = None,
+    adjust_from: str | None = None,
     prevalence: float | None = None,
     repeats: int = 3,
     resamples: int = 100,
     jobs: int = -1,
     dask: str | None = None,
+    part: str | None = None,
     force: bool = False,
 ) -> Results:
     """Compare selection methods on tables with missing channels.
@@ -59,10 +66,12 @@ def benchmark(
         idfsmec benchmark table.parquet --experiment accuracy,imputation
         idfsmec benchmark table.parquet --experiment electrodes,participants --repeats 10
         idfsmec benchmark table.parquet --folds site --harmonize all
+        idfsmec benchmark table.parquet --target bdi
 
     Finished tasks are kept in OUT/store.sqlite. Give the same command to resume
-    after a stop; after a change of options only new tasks are computed. Make a
-    page of the results with idfsmec report OUT.
+    after a stop; after a change of options only new tasks are computed. Several
+    machines share the work by --dask, or by --part. Make a page of the results
+    with idfsmec report OUT.
     """
     from idfsmec import evaluation, paper
     from idfsmec._parallel import count_jobs
@@ -71,9 +80,12 @@ def benchmark(
     from idfsmec.report import write_reporting_checklist
 
     out, n_jobs, paths = Path(out), count_jobs(jobs), options.paths(tables)
+    share = options.parse_part(part)
     options.check_folder(out, force, paths)
     options.check_numbers(repeats=repeats, resamples=resamples)
     experiments = options.split_names(experiment) or []
+    if share and not {*experiments} - {"audit"}:
+        raise InputError("--part shares out the tasks of experiments: name one besides audit")
     if not experiments and not resamples:
         raise InputError(f"--experiment: name at least one of {', '.join(options.EXPERIMENTS)}")
     if unknown := [name for name in experiments if name not in options.EXPERIMENTS]:
@@ -86,10 +98,15 @@ def benchmark(
         "patterns": options.split_names(patterns),
         "ks": options.split_names(k),
         "harmonize": options.parse_harmonize(harmonize) or None,
+        "adjust": options.split_names(adjust),
+        "adjust_from": adjust_from,
         **options.parse_folds(folds),
     }
     protocol = {key: value for key, value in changes.items() if value is not None}
-    named = read_tables(paths, condition, per)
+    named = read_tables(paths, condition, per, target, order)
+    if "audit" in experiments and any(table.target.is_numeric for table in named.values()):
+        remark("the audit takes classes, and is left out", "yellow")
+        experiments.remove("audit")
     options.check_cluster(dask)
     chosen = {"methods": options.split_names(methods)}
     workers = {"classifier": classifier, "n_jobs": n_jobs, "dask": dask}
@@ -106,13 +123,17 @@ def benchmark(
         "cost": (evaluation.cost, chosen),
     }
     results: Results
-    with ResultsFolder(out, force) as folder:
+    with ResultsFolder(out, force, share) as folder:
         with stop_cleanly(out), warnings_as_lines(), shown(digest=RunningMeans()) as progress:
             common_options: dict[str, Any] = {"protocol": protocol, "overwrite": force}
             for name in experiments:
                 if name in runs:  # the audit comes last
                     run, settings = runs[name]
                     results = run(named, folder, progress=progress, **common_options, **settings)
+        if share is not None:
+            say(f"part {part}:", folder.path)
+            say("Give the command without --part when all parts have ended.")
+            return results
         with stop_cleanly(out), shown() as progress:
             here: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "overwrite": force}
             if resamples:
@@ -125,7 +146,11 @@ def benchmark(
 
 
 def read_tables(
-    paths: Sequence[Path], condition: Any, per: str | None = None
+    paths: Sequence[Path],
+    condition: Any,
+    per: str | None = None,
+    target: str | None = None,
+    order: Any = None,
 ) -> dict[str, FeatureTable]:
     """Read tables with their verdicts, and name them by their files, if need be by folders too.
 
@@ -142,7 +167,9 @@ def read_tables(
         name = f"{path.resolve().parent.name}/{name}" if name in tables else name
         if name in tables:
             raise InputError(f"{path}: two tables have the name {name}; rename one of the files")
-        table = options.read_table(path, condition, per, name)
+        with warnings_as_lines():
+            table = options.read_table(path, condition, per, name)
+            table = options.take_target(table, target, order, name)
         if text := association_warning(missingness_association(table)):
             remark(f"table {name}: {text}", "yellow")
         info = {**table.info, "audit_verdict": stored_verdict(path, table)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from operator import index
 from typing import Any, Literal, get_args
@@ -10,11 +10,20 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from idfsmec.errors import InputError
-from idfsmec.metrics import CRITERIA, METRICS
+from idfsmec.metrics import CRITERIA, METRICS, SCORE_CRITERIA, SCORE_METRICS
 from idfsmec.missing import PATTERNS
+from idfsmec.prediction.adjuster import Corrections, make_corrections
 from idfsmec.prediction.folds import Fold, FoldUnit, make_folds
-from idfsmec.selection.defaults import CRITERION, N_FEATURES, N_INNER_SPLITS, SVM_COSTS
+from idfsmec.prediction.samples import Samples
+from idfsmec.selection.defaults import (
+    CRITERION,
+    N_FEATURES,
+    N_INNER_SPLITS,
+    SCORE_CRITERION,
+    SVM_COSTS,
+)
 from idfsmec.solver.scaling import FAR
+from idfsmec.table import FeatureTable
 
 MissingIn = Literal["everywhere", "selection"]
 Tuning = Literal["nested", "oracle", "grid", "time"]
@@ -51,7 +60,9 @@ class Protocol:
         Numbers of selected features; 1.0 is all. Those beyond a table's number of features are
         left out.
     metric : str
-        What is reported first, and what ``oracle`` picks by; one of ``idfsmec.metrics.METRICS``.
+        What is reported first, and what ``oracle`` picks by; one of ``idfsmec.metrics.METRICS``,
+        or of ``SCORE_METRICS``. For a score one of those of classes stands for R2 (the AUC for
+        Spearman's correlation).
     tuned_by : str
         What nested tuning maximises; one of ``idfsmec.metrics.CRITERIA``. By default the log loss
         by subject, with its sign turned; see :mod:`idfsmec.prediction.tuning`.
@@ -65,6 +76,12 @@ class Protocol:
         training samples of each fold (:class:`idfsmec.prediction.SiteHarmonizer`): True from all,
         the name of a class, such as ``"HC"``, from the samples of that class only. A site that is
         held out goes by its own samples, without their labels.
+    adjust : sequence of str
+        Columns of the tables' rows, such as ``["age", "sex"]``, whose effect is taken out next,
+        learned from the training samples of each fold (:class:`idfsmec.prediction.Adjuster`);
+        ``"age:spline"`` has a spline.
+    adjust_from : str, optional
+        Learn these effects from the samples of this class only.
 
     Examples
     --------
@@ -86,6 +103,8 @@ class Protocol:
     svm_costs: Sequence[float] = SVM_COSTS
     clip: float | None = FAR
     harmonize: bool | str = False
+    adjust: Sequence[str] = ()
+    adjust_from: str | None = None
 
     def __post_init__(self) -> None:
         listed: dict[str, Callable[[Any], Any]] = {
@@ -97,6 +116,8 @@ class Protocol:
         }
         for name, kind in listed.items():
             object.__setattr__(self, name, _listed(name, getattr(self, name), kind))
+        adjust = _listed("adjust", self.adjust, str) if self.adjust else ()
+        object.__setattr__(self, "adjust", adjust)
         numbers = {"n_splits": _as_integer, "n_inner_splits": _as_integer, "clip": _as_number}
         for name, convert in numbers.items():
             object.__setattr__(self, name, convert(name, getattr(self, name)))
@@ -104,8 +125,8 @@ class Protocol:
             "folds": get_args(FoldUnit),
             "missing_in": get_args(MissingIn),
             "tuning": get_args(Tuning),
-            "metric": METRICS,
-            "tuned_by": CRITERIA,
+            "metric": (*METRICS, *SCORE_METRICS),
+            "tuned_by": (*CRITERIA, *SCORE_CRITERIA),
             "patterns": PATTERNS,
         }
         if not isinstance(self.harmonize, str):
@@ -133,7 +154,22 @@ class Protocol:
     def per_task(self) -> dict[str, Any]:
         """Return what determines the result of a task, beside its own coordinates."""
         grid = {"rates", "patterns", "seeds"}
-        return {key: value for key, value in asdict(self).items() if key not in grid}
+        # What is not adjusted for does not count: earlier results stay.
+        unused = set() if self.adjust else {"adjust", "adjust_from"}
+        return {key: value for key, value in asdict(self).items() if key not in grid | unused}
+
+    def corrections(self, classes: Iterable[Any]) -> Corrections:
+        """Return what is taken out of features of these classes."""
+        return make_corrections(classes, self.harmonize, self.adjust, self.adjust_from)
+
+    def for_scores(self) -> Protocol:
+        """Return the protocol with a metric and a criterion of scores in place of classes'."""
+        metric, tuned_by = self.metric, self.tuned_by
+        if metric not in SCORE_METRICS:
+            metric = "subject_spearman" if metric == "subject_roc_auc" else "subject_r2"
+        if tuned_by not in SCORE_CRITERIA:
+            tuned_by = SCORE_CRITERION
+        return replace(self, metric=metric, tuned_by=tuned_by)
 
     def with_changes(self, **changes: Any) -> Protocol:
         """Return a protocol with changed options; None keeps one, but ``clip=None`` ends it."""
@@ -188,7 +224,13 @@ def _listed(name: str, values: Any, kind: Callable[[Any], Any]) -> tuple[Any, ..
     return once
 
 
-def split_table(table: Any, protocol: Protocol, random_state: int = 0) -> list[Fold]:
+def split_table(
+    table: FeatureTable | Samples, protocol: Protocol, random_state: int = 0
+) -> list[Fold]:
     """Split a table, or its arrays, into the outer folds of a protocol."""
     kind = protocol.folds, protocol.n_splits, random_state
-    return make_folds(table.y, table.subjects, *kind, sites=table.sites)
+    if isinstance(table, FeatureTable):
+        y, numeric = table.targets, table.target.is_numeric
+    else:
+        y, numeric = table.y, table.numeric
+    return make_folds(y, table.subjects, *kind, sites=table.sites, numeric=numeric)

@@ -4,6 +4,7 @@ Benchmark, training, audit, leakage checks, electrodes and ``IDFSMECCV`` all fit
 
     samples with NaN where channels are missing
       harmonize   sites are brought to one location and scale, where there is a harmonizer
+      adjust      what covariates explain is taken out, where there is an adjuster
       select      a selector that takes NaN sees samples as they are, others prepared ones
       scale       by mean and standard deviation of the observed values
       impute      with the imputer; not for a classifier that takes NaN
@@ -28,10 +29,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, RegressorMixin, is_regressor
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, check_cv
-from sklearn.utils import Tags, check_array, get_tags, resample
+from sklearn.utils import Tags, get_tags, resample
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
@@ -49,16 +50,25 @@ from idfsmec._validation import (
     warn_without_groups,
 )
 from idfsmec.errors import InputError
-from idfsmec.metrics import CRITERIA, METRICS, SVM_SLOPE, Codes, Floats
-from idfsmec.prediction.folds import Fold, make_inner_folds, most_splits
+from idfsmec.metrics import (
+    CRITERIA,
+    METRICS,
+    SCORE_CRITERIA,
+    SCORE_METRICS,
+    SVM_SLOPE,
+    Codes,
+    Floats,
+)
+from idfsmec.prediction.adjuster import Adjuster, Corrections
+from idfsmec.prediction.folds import FEWEST_SCORES, Fold, make_inner_folds, most_splits
 from idfsmec.prediction.harmonizer import SiteHarmonizer
 from idfsmec.prediction.imputer import ChannelImputer
+from idfsmec.prediction.ridge import LinearRidge
 from idfsmec.prediction.samples import (
     FoldSamples,
     MissingMarks,
     Samples,
     TrainingSamples,
-    learn_harmonizer,
     with_parameters,
 )
 from idfsmec.prediction.svm import LinearSVM, by_class
@@ -72,18 +82,31 @@ from idfsmec.prediction.tuning import (
 )
 from idfsmec.progress import Listener, Steps
 from idfsmec.selection import IDFSMEC, rank_grid
-from idfsmec.selection.base import check_samples, count_features, encode_labels
-from idfsmec.selection.defaults import CRITERION, N_FEATURES, N_INNER_SPLITS, SVM_COSTS
+from idfsmec.selection.base import check_samples, check_score, count_features, encode_labels
+from idfsmec.selection.defaults import (
+    CRITERION,
+    N_FEATURES,
+    N_INNER_SPLITS,
+    SCORE_CRITERION,
+    SVM_COSTS,
+)
 from idfsmec.solver.scaling import FAR
 from idfsmec.table.columns import SITE, channel_codes, channel_columns
 from idfsmec.table.feature_table import refuse_table
 
 
-class SamplesClassifier(ClassifierMixin, CheckedEstimator):
-    """Base of classifiers that may be given subjects, sites and channels with their samples."""
+class SamplesEstimator(CheckedEstimator):
+    """Base of estimators that may be given subjects, sites and channels with their samples."""
 
     channels: ArrayLike | None = None
     harmonizer: SiteHarmonizer | None
+    adjuster: Adjuster | None
+    numeric = False  # whether y is a score
+
+    @property
+    def corrections(self) -> Corrections:
+        """What is taken out before all else."""
+        return Corrections(self.harmonizer, self.adjuster)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -105,16 +128,16 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
         X : array-like of shape (n_samples, n_features)
             NaN where a channel is missing.
         y : array-like of shape (n_samples,)
-            Class labels.
+            Class labels, or a score.
         groups : array-like of shape (n_samples,), optional
             Subject of every sample; inner folds keep subjects together. By default an index of X
             named "subject"; without it every sample is a subject of its own, with a warning.
         sites : array-like of shape (n_samples,), optional
             Where samples were recorded, for folds by site and to harmonize. By default the level
             "site" of the index of X.
-        covariates : array-like of shape (n_samples, n_covariates), optional
-            Numbers such as age, for steps that use them: the harmonizer keeps their effect. New
-            samples then need them too.
+        covariates : DataFrame or array-like of shape (n_samples, n_covariates), optional
+            Such as age and sex: the adjuster takes their effect out, and the harmonizer, without
+            one, keeps it. New samples then need them too.
 
         Returns
         -------
@@ -133,7 +156,11 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
         """Check parameters and samples; see :meth:`fit`."""
         self._validate_params()
         checked, labels = check_samples(self, X, y, ensure_min_samples=2)
-        codes, classes = encode_labels(labels)
+        target: NDArray[Any]
+        if self.numeric:
+            target, classes = check_score(labels), np.empty(0)
+        else:
+            target, classes = encode_labels(labels)
         subjects = group_names(X, groups)
         is_grouped = subjects is not None
         if not is_grouped:
@@ -142,10 +169,10 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
         names, columns_of = channel_columns(
             self.channels, checked.shape[1], getattr(self, "feature_names_in_", None)
         )
-        names_of = (np.arange(codes.size) if subjects is None else subjects).astype(str)
+        names_of = (np.arange(target.size) if subjects is None else subjects).astype(str)
         samples = Samples(
             checked,
-            codes,
+            target,
             np.unique(names_of, return_inverse=True)[1],
             names_of,
             channel_codes(columns_of),
@@ -163,7 +190,7 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
         raise NotImplementedError
 
     def decide(self, samples: Samples) -> Floats:
-        """Return the decisions of each class, (n_samples, n_classes)."""
+        """Return the decisions of each class, (n_samples, n_classes), or predictions, (..., 1)."""
         raise NotImplementedError
 
     @property
@@ -174,7 +201,8 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
     def _begin(self, training: TrainingSamples) -> None:
         """Keep what is known of the training samples."""
         samples = training.samples
-        self.classes_ = np.asarray(samples.classes)
+        if not self.numeric:
+            self.classes_ = np.asarray(samples.classes)
         self.n_features_in_ = samples.channel_of.size
         self.channel_names_ = np.asarray(samples.channels)
         self._channel_of = samples.channel_of
@@ -184,7 +212,7 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
     ) -> Samples:
         """Check new samples."""
         refuse_table(X)
-        check_is_fitted(self, "classes_")
+        check_is_fitted(self, "channel_names_")
         checked: Floats = validate_data(
             self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
         )
@@ -198,10 +226,16 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
             self._channel_of,
             tuple(map(str, self.channel_names_)),
             names,
-            tuple(self.classes_.tolist()),
+            () if self.numeric else tuple(self.classes_.tolist()),
             _sites_of(X, sites),
             _covariates_of(X, covariates),
         )
+
+
+class SamplesClassifier(ClassifierMixin, SamplesEstimator):
+    """Base of classifiers of samples."""
+
+    classes_: NDArray[Any]
 
     def decision_function(
         self, X: ArrayLike, sites: ArrayLike | None = None, covariates: ArrayLike | None = None
@@ -250,6 +284,23 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
 
+class SamplesRegressor(RegressorMixin, SamplesEstimator):
+    """Base of regressors of samples."""
+
+    numeric = True
+
+    @property
+    def slope(self) -> float:
+        """Predictions are in the unit of the score."""
+        return 1.0
+
+    def predict(
+        self, X: ArrayLike, sites: ArrayLike | None = None, covariates: ArrayLike | None = None
+    ) -> Floats:
+        """Score of each sample; parameters as of :meth:`fit`."""
+        return self.decide(self._samples(X, sites, covariates))[:, 0]
+
+
 def _sites_of(X: Any, sites: ArrayLike | None) -> NDArray[np.str_] | None:
     """Return the names of sites: those given, or else the level "site" of the index of X."""
     if sites is None:
@@ -262,128 +313,34 @@ def _sites_of(X: Any, sites: ArrayLike | None) -> NDArray[np.str_] | None:
     return names.astype(str)
 
 
-def _covariates_of(X: Any, covariates: ArrayLike | None) -> Floats | None:
-    """Return covariates as numbers, (n_samples, n_covariates)."""
+def _covariates_of(X: Any, covariates: Any) -> pd.DataFrame | None:
+    """Return covariates in columns, one row per sample."""
     if covariates is None:
         return None
-    columns = np.asarray(covariates)
-    numbers: Floats = check_array(
-        columns[:, None] if columns.ndim == 1 else columns,
-        dtype=np.float64,
-        input_name="covariates",
-    )
-    if len(numbers) != len(X):
+    known = pd.DataFrame(covariates)
+    if len(known) != len(X):
         raise InputError(
-            f"covariates has {len(numbers)} rows for {len(X)} samples", argument="covariates"
+            f"covariates has {len(known)} rows for {len(X)} samples", argument="covariates"
         )
-    return numbers
+    return known
 
 
 @dataclass(eq=False, repr=False)
-class TunedPipeline(SamplesClassifier):
-    """Harmonize, scale, impute, select and classify, tuned by inner folds of subjects.
-
-    Parameters
-    ----------
-    selector : estimator, optional
-        With ``ranking_`` after ``fit`` and a parameter ``n_features_to_select``; by default
-        :class:`~idfsmec.IDFSMEC`. One that takes NaN (its tags say so) sees samples as they are,
-        others see scaled and imputed ones. ``channels`` and ``random_state`` are set where it has
-        them.
-    settings : sequence of mappings, default=({},)
-        Parameters of the selector to try. The one nearest to the selector's own is the default,
-        which tuning leaves only for a clear gain.
-    imputer : transformer, optional
-        By default :class:`~idfsmec.ChannelImputer`. It sees standardised features.
-    classifier : classifier, optional
-        By default a linear SVM. ``C``, which is tuned, ``class_weight`` (balanced), ``channels``
-        and ``random_state`` are set where it has them.
-    n_features_to_select : sequence of int or float, default=(10, 20, ..., 100, 1.0)
-        Numbers (or fractions; 1.0 is all) of features to compare. Those beyond what there is are
-        left out.
-    costs : sequence of float, default=(0.001, 0.01, 0.1, 1.0)
-        Values of the classifier's C to compare.
-    cv : int or splitter, default=5
-        Inner folds; of an integer there are fewer where a class has fewer subjects.
-    folds : {"subject", "sample", "site"}, default="subject"
-        What inner folds keep together.
-    scoring : str, default="subject_neg_log_loss"
-        What tuning maximises: one of ``idfsmec.metrics.CRITERIA``.
-    harmonizer : SiteHarmonizer, optional
-        Brings sites to one location and scale before all else, learned in every fold.
-    add_indicator : bool, default=False
-        Whether the classifier also sees which channels of the selected features are missing, and
-        the imputed features are 0.
-    clip : float or None, default=6.0
-        Standardised values further from the mean count as this far for the classifier.
-    channels : array-like of shape (n_features,), optional
-        As in :class:`~idfsmec.IDFSMEC`.
-    class_weight : {"balanced", None}, default="balanced"
-        Of the classifier.
-    ranks_per_count : bool, default=False
-        Whether the selector chooses a number of features together, so that each number needs a
-        fit.
-    inner_parameters : mapping, optional
-        Parameters of the selector on inner folds, where a rougher ranking does.
-    inner_samples : int, optional
-        Most samples that the selector sees on an inner fold, drawn at random within classes.
-    random_state : int, default=0
-    label : str, default=""
-        What readers of cards and pages call it.
-    progress : callable, optional
-        Called with a :class:`~idfsmec.progress.Progress`; ``print`` will do.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-    best_params_ : dict
-        The selector's setting and ``n_features_to_select``.
-    best_cost_ : float
-        NaN if the classifier has no C.
-    best_score_ : float
-        Mean over the inner folds; optimistic, as the best of many. NaN if nothing was compared.
-    cv_results_ : dict of arrays
-        What was tried, in the form of ``GridSearchCV``.
-    ranking_ : ndarray of shape (n_features,)
-        1 is the best feature.
-    columns_ : ndarray of int
-        The features that are selected.
-    scores_ : ndarray of shape (n_features,)
-        Selected features by their rank, the best the largest; 0 for the others.
-    classifier_ : classifier
-        Fitted to the selected features.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features,)
-        Only if X has string column names.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> from idfsmec.prediction import TunedPipeline
-    >>> rng = np.random.default_rng(0)
-    >>> y = np.repeat(["HC", "MDD"], 20)
-    >>> X = pd.DataFrame(rng.normal(size=(40, 3)), columns=["F3__a", "F3__b", "Pz__a"])
-    >>> X["F3__a"] += 3 * (y == "MDD")
-    >>> X.loc[::5, ["F3__a", "F3__b"]] = np.nan
-    >>> model = TunedPipeline().fit(X, y, groups=np.arange(40))
-    >>> model.best_params_["n_features_to_select"], model.score(X, y) > 0.8
-    (3, True)
-    """
+class TunedSelection(SamplesEstimator):
+    """What :class:`TunedPipeline` and :class:`TunedRegressor` share: all but the last step."""
 
     _parameter_constraints: ClassVar[Constraints] = {
         "selector": [HasMethods(["fit"]), None],
         "imputer": [HasMethods(["fit", "transform"]), None],
-        "classifier": [HasMethods(["fit"]), None],
         "n_features_to_select": [SequenceOf(integer(1), fraction())],
         "costs": [SequenceOf(number(0))],
         "cv": ["cv_object"],
         "folds": [StrOptions({"subject", "sample", "site"})],
-        "scoring": [StrOptions(set(CRITERIA))],
         "harmonizer": [SiteHarmonizer, None],
+        "adjuster": [Adjuster, None],
         "add_indicator": ["boolean"],
         "clip": [number(0), None],
         "channels": ["array-like", None],
-        "class_weight": [StrOptions({"balanced"}), None],
         "settings": [SequenceOf(Mapping)],
         "ranks_per_count": ["boolean"],
         "inner_parameters": [Mapping, None],
@@ -397,17 +354,15 @@ class TunedPipeline(SamplesClassifier):
     _: KW_ONLY
     settings: Sequence[Mapping[str, Any]] = ({},)
     imputer: Any = None
-    classifier: Any = None
     n_features_to_select: Sequence[int | float] = N_FEATURES
     costs: Sequence[float] = SVM_COSTS
     cv: Any = N_INNER_SPLITS
     folds: str = "subject"
-    scoring: str = CRITERION
     harmonizer: SiteHarmonizer | None = None
+    adjuster: Adjuster | None = None
     add_indicator: bool = False
     clip: float | None = FAR
     channels: ArrayLike | None = None
-    class_weight: str | None = "balanced"
     ranks_per_count: bool = False
     inner_parameters: Mapping[str, Any] | None = None
     inner_samples: int | None = None
@@ -470,15 +425,15 @@ class TunedPipeline(SamplesClassifier):
         self.ranking_ = np.asarray(ranks)
         self.columns_ = np.flatnonzero(ranks <= trial.n_features)
         self.scores_ = np.where(ranks <= trial.n_features, trial.n_features + 1.0 - ranks, 0.0)
-        prepared = training.prepare(self.harmonizer, self._classifier_imputer)
+        prepared = training.prepare(self.corrections, self._predictor_imputer)
         self.preparation_, self.marks_ = prepared.steps, None
         X, samples = self._clipped(prepared.train[:, self.columns_]), training.samples
         if self.add_indicator:
             self.marks_ = MissingMarks.learn(X)
             X = self.marks_.add(X)
         channels = np.unique(samples.channel_of[self.columns_], return_inverse=True)[1]
-        model = self._build_classifier(trial.cost, channels)
-        self.classifier_ = fit_with_groups(model, X, samples.y, samples.groups)
+        model = self._build_predictor(trial.cost, channels)
+        self.predictor_ = fit_with_groups(model, X, samples.y, samples.groups)
         return self
 
     def _keep(self, trial: Trial) -> None:
@@ -518,7 +473,7 @@ class TunedPipeline(SamplesClassifier):
     @property
     def used_costs(self) -> list[float]:
         """Values of C that are compared; NaN alone if the classifier has none."""
-        has_cost = "C" in self._classifier.get_params()
+        has_cost = "C" in self._predictor.get_params()
         return sorted({float(cost) for cost in self.costs}) if has_cost else [float("nan")]
 
     @property
@@ -527,19 +482,14 @@ class TunedPipeline(SamplesClassifier):
         return nearest_setting(self.settings, self._selector.get_params())
 
     @property
-    def slope(self) -> float:
-        """Decisions times this are log odds, roughly."""
-        return 1.0 if hasattr(self._classifier, "predict_proba") else SVM_SLOPE
-
-    @property
     def harmonizer_(self) -> SiteHarmonizer | None:
         """The fitted harmonizer, if there is one."""
-        return self.preparation_.harmonizer
+        return self.preparation_.corrections.harmonizer
 
     @property
-    def class_prior_(self) -> Floats:
-        """Classes count alike."""
-        return np.full(self.classes_.size, 1 / self.classes_.size)
+    def adjuster_(self) -> Adjuster | None:
+        """The fitted adjuster, if there is one."""
+        return self.preparation_.corrections.adjuster
 
     @property
     def name(self) -> str:
@@ -549,20 +499,16 @@ class TunedPipeline(SamplesClassifier):
 
     @property
     def _selector(self) -> Any:
-        return IDFSMEC() if self.selector is None else self.selector
-
-    @property
-    def _classifier(self) -> Any:
-        return LinearSVM() if self.classifier is None else self.classifier
+        return IDFSMEC(numeric=self.numeric) if self.selector is None else self.selector
 
     @property
     def _imputer(self) -> Any:
         return ChannelImputer() if self.imputer is None else self.imputer
 
     @property
-    def _classifier_imputer(self) -> Any:
+    def _predictor_imputer(self) -> Any:
         """What imputes for the classifier; nothing where it takes NaN or sees marks."""
-        takes_missing = get_tags(self._classifier).input_tags.allow_nan
+        takes_missing = get_tags(self._predictor).input_tags.allow_nan
         return None if takes_missing or self.add_indicator else self._imputer
 
     @property
@@ -573,7 +519,7 @@ class TunedPipeline(SamplesClassifier):
         """Split the training samples; methods with the same folds share their preparation."""
         samples = training.samples
         if not isinstance(self.cv, Integral):
-            cv = check_cv(self.cv, samples.y, classifier=True)
+            cv = check_cv(self.cv, samples.y, classifier=not self.numeric)
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message="The groups parameter is ignored")
                 folds = list(cv.split(samples.X, samples.y, samples.subject_names))
@@ -584,20 +530,23 @@ class TunedPipeline(SamplesClassifier):
                 raise InputError("folds by site need sites", argument="sites")
             subjects = samples.subjects_by_value()
             units = np.arange(samples.y.size) if self.folds == "sample" else subjects
-            if most_splits(samples.y, units) < 2:
+            if most_splits(samples.y, units, numeric=self.numeric) < 2:
                 raise ValueError(
                     "Inner folds need at least 2 participants (or, without groups, samples) of "
                     "each class, but one class has only 1."
+                    if not self.numeric
+                    else f"Inner folds need at least {2 * FEWEST_SCORES} participants."
                 )
             unit: Any = self.folds
-            return make_inner_folds(samples.y, subjects, unit, int(self.cv), 0, samples.sites)
+            known = samples.y, subjects, unit, int(self.cv), 0, samples.sites
+            return make_inner_folds(*known, numeric=self.numeric)
 
         return training.inner_folds((self.folds, int(self.cv)), make_splits)
 
     def prepare_selection(self, training: TrainingSamples) -> None:
         """Prepare what the selector sees, which methods share."""
         if not self._takes_missing:
-            training.prepare(self.harmonizer, self._imputer)
+            training.prepare(self.corrections, self._imputer)
 
     def rank(
         self,
@@ -609,7 +558,7 @@ class TunedPipeline(SamplesClassifier):
     ) -> Codes:
         """Rank the features by the training samples, (n_settings, n_counts, n_features)."""
         every, samples = training.samples.channel_of.size, training.samples
-        X = training.values_for(self._takes_missing, self.harmonizer, self._imputer)
+        X = training.values_for(self._takes_missing, self.corrections, self._imputer)
         y, groups = samples.y, samples.groups
         if most_samples is not None and most_samples < y.size:
             drawn = resample(
@@ -617,7 +566,7 @@ class TunedPipeline(SamplesClassifier):
                 n_samples=most_samples,
                 replace=False,
                 random_state=self.random_state,
-                stratify=y,
+                stratify=None if self.numeric else y,
             )
             X, y, groups = X[drawn], y[drawn], None if groups is None else groups[drawn]
         # Which features belong to all of them need not be chosen.
@@ -637,7 +586,7 @@ class TunedPipeline(SamplesClassifier):
         folds; not where sites are harmonized, which is learned in each.
         """
         counts, parameters = self.counts(training), dict(self.inner_parameters or {})
-        shared = self._takes_missing and self.harmonizer is None and not self.ranks_per_count
+        shared = self._takes_missing and not self.corrections and not self.ranks_per_count
         if not shared or self.inner_samples is not None:
             every = range(len(self.settings))
             rough = {"most_samples": self.inner_samples, **parameters}
@@ -661,26 +610,28 @@ class TunedPipeline(SamplesClassifier):
             n_features_to_select=n_features_to_select,
             random_state=self.random_state,
             channels=training.samples.channel_of,
+            numeric=self.numeric,
         ).set_params(**parameters)
 
     def fit_selector(self, training: TrainingSamples, setting: Mapping[str, Any]) -> Any:
         """Fit the selector alone to the training samples, as :meth:`rank` does."""
         selector = self._build_selector(training, max(self.counts(training)), **setting)
         X, samples = (
-            training.values_for(self._takes_missing, self.harmonizer, self._imputer),
+            training.values_for(self._takes_missing, self.corrections, self._imputer),
             training.samples,
         )
         return fit_with_groups(selector, X, samples.y, samples.groups)
 
-    def scorer(self, fold: FoldSamples, metrics: Sequence[str] = METRICS) -> SetScorer:
+    def scorer(self, fold: FoldSamples, metrics: Sequence[str] | None = None) -> SetScorer:
         """Return what scores sets of features, with a C each, on the samples held out."""
+        metrics = metrics or (SCORE_METRICS if self.numeric else METRICS)
         shared = fold.training.scores_of(
-            self.harmonizer,
-            self._classifier_imputer,
-            self._classifier,
+            self.corrections,
+            self._predictor_imputer,
+            self._predictor,
             self.clip,
             self.add_indicator,
-            self.class_weight,
+            getattr(self, "class_weight", None),
             self.random_state,
             tuple(metrics),
         )
@@ -689,16 +640,16 @@ class TunedPipeline(SamplesClassifier):
     def _decide_sets(self, fold: FoldSamples, sets: Sets) -> list[Floats]:
         """Return decisions on the samples held out with each set of features."""
         training = fold.training.samples
-        prepared = fold.training.prepare(self.harmonizer, self._classifier_imputer)
+        prepared = fold.training.prepare(self.corrections, self._predictor_imputer)
         # Copies of the columns in use, not of all.
         used = np.unique(np.concatenate([columns for columns, _ in sets]))
         train = self._clipped(prepared.train[:, used])
         test = self._clipped(prepared.steps.apply(fold.held_out)[:, used])
         y, n_classes, results = training.y, training.n_classes, []
         sets = [(np.searchsorted(used, columns), C) for columns, C in sets]
-        at_once = hasattr(self._classifier, "decide_sets")
+        at_once = hasattr(self._predictor, "decide_sets")
         if at_once and not self.add_indicator:
-            model = self._build_classifier(1.0, training.channel_of[used])
+            model = self._build_predictor(1.0, training.channel_of[used])
             return list(model.decide_sets(train, y, test, sets, n_classes))
         for ranked, C in sets:
             columns = np.sort(ranked)
@@ -706,22 +657,22 @@ class TunedPipeline(SamplesClassifier):
             if self.add_indicator:
                 marks = MissingMarks.learn(seen)
                 seen, unseen = marks.add(seen), marks.add(unseen)
-            model = self._build_classifier(C, training.channel_of[used[columns]])
+            model = self._build_predictor(C, training.channel_of[used[columns]])
             if at_once:
                 every = [(np.arange(seen.shape[1]), C)]
                 results += model.decide_sets(seen, y, unseen, every, n_classes)
                 continue
             fit_with_groups(model, seen, y, training.groups)
-            results.append(by_class(decision_values(model, unseen), model.classes_, n_classes))
+            results.append(_decisions(model, unseen, n_classes))
         return results
 
-    def _build_classifier(self, C: float, channels: Codes) -> Any:
+    def _build_predictor(self, C: float, channels: Codes) -> Any:
         """Make a fresh classifier with what is known about its columns."""
         return with_parameters(
-            self._classifier,
+            self._predictor,
             C=None if np.isnan(C) else C,
             channels=channels,
-            class_weight=self.class_weight,
+            class_weight=getattr(self, "class_weight", None),
             random_state=self.random_state,
         )
 
@@ -733,12 +684,10 @@ class TunedPipeline(SamplesClassifier):
         return X if self.marks_ is None else self.marks_.add(X)
 
     def decide(self, samples: Samples) -> Floats:
-        """Return the decisions of each class, (n_samples, n_classes)."""
-        values = decision_values(self.classifier_, self._select(samples))
-        codes = np.asarray(self.classifier_.classes_)
-        return np.asarray(by_class(values, codes, self.classes_.size))
+        """Return the decisions of each class, (n_samples, n_classes), or predictions, (..., 1)."""
+        return _decisions(self.predictor_, self._select(samples), samples.n_classes)
 
-    @available_if(lambda self: hasattr(self.classifier_, "coef_"))  # type: ignore[untyped-decorator]
+    @available_if(lambda self: hasattr(self.predictor_, "coef_"))  # type: ignore[untyped-decorator]
     def channel_votes(
         self, X: ArrayLike, sites: ArrayLike | None = None, covariates: ArrayLike | None = None
     ) -> Floats:
@@ -750,12 +699,12 @@ class TunedPipeline(SamplesClassifier):
         """
         samples = self._samples(X, sites, covariates)
         selected, channels = self._select(samples), self._channel_of[self.columns_]
-        if hasattr(self.classifier_, "channel_votes"):
-            parts = np.nan_to_num(self.classifier_.channel_votes(selected))
+        if hasattr(self.predictor_, "channel_votes"):
+            parts = np.nan_to_num(self.predictor_.channel_votes(selected))
             parts = self.slope * (parts[:, :, None] if parts.ndim == 2 else parts)
             channels = np.unique(channels)
         else:
-            coef = self.slope * np.atleast_2d(self.classifier_.coef_)[:, : channels.size]
+            coef = self.slope * np.atleast_2d(self.predictor_.coef_)[:, : channels.size]
             parts = selected[:, : channels.size, None] * coef.T
         n_channels = self.channel_names_.size
         votes = np.einsum("nkc,kv->nvc", parts, np.eye(n_channels)[channels])
@@ -765,17 +714,210 @@ class TunedPipeline(SamplesClassifier):
     def for_prediction(self) -> Self:
         """Return a copy for harmonized samples, without what only training needs.
 
-        A model keeps the harmonizer beside its estimator, and no selector.
+        A model keeps harmonizer and adjuster beside its estimator, and no selector.
         """
         slim = copy.copy(self)
         slim.selector, slim.settings, slim.progress, slim.cv = None, ({},), None, N_INNER_SPLITS
-        slim.inner_parameters = slim.harmonizer = None
+        slim.inner_parameters = slim.harmonizer = slim.adjuster = None
         slim.label = self.label or type(self._selector).__name__
-        slim.preparation_ = replace(self.preparation_, harmonizer=None)
+        slim.preparation_ = replace(self.preparation_, corrections=Corrections())
         for name in ("cv_results_", "best_index_"):
             if hasattr(slim, name):
                 delattr(slim, name)
         return slim
+
+    @property
+    def scoring(self) -> str:
+        """What tuning maximises."""
+        raise NotImplementedError
+
+    @property
+    def _predictor(self) -> Any:
+        """The last step, not fitted."""
+        raise NotImplementedError
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TunedPipeline(SamplesClassifier, TunedSelection):
+    """Harmonize, scale, impute, select and classify, tuned by inner folds of subjects.
+
+    Parameters
+    ----------
+    selector : estimator, optional
+        With ``ranking_`` after ``fit`` and a parameter ``n_features_to_select``; by default
+        :class:`~idfsmec.IDFSMEC`. One that takes NaN (its tags say so) sees samples as they are,
+        others see scaled and imputed ones. ``channels`` and ``random_state`` are set where it has
+        them.
+    settings : sequence of mappings, default=({},)
+        Parameters of the selector to try. The one nearest to the selector's own is the default,
+        which tuning leaves only for a clear gain.
+    imputer : transformer, optional
+        By default :class:`~idfsmec.ChannelImputer`. It sees standardised features.
+    classifier : classifier, optional
+        By default a linear SVM. ``C``, which is tuned, ``class_weight`` (balanced), ``channels``
+        and ``random_state`` are set where it has them.
+    n_features_to_select : sequence of int or float, default=(10, 20, ..., 100, 1.0)
+        Numbers (or fractions; 1.0 is all) of features to compare. Those beyond what there is are
+        left out.
+    costs : sequence of float, default=(0.001, 0.01, 0.1, 1.0)
+        Values of the classifier's C to compare.
+    cv : int or splitter, default=5
+        Inner folds; of an integer there are fewer where a class has fewer subjects.
+    folds : {"subject", "sample", "site"}, default="subject"
+        What inner folds keep together.
+    scoring : str, default="subject_neg_log_loss"
+        What tuning maximises: one of ``idfsmec.metrics.CRITERIA``.
+    harmonizer : SiteHarmonizer, optional
+        Brings sites to one location and scale before all else, learned in every fold.
+    adjuster : Adjuster, optional
+        Takes out what covariates explain, next, likewise.
+    add_indicator : bool, default=False
+        Whether the classifier also sees which channels of the selected features are missing, and
+        the imputed features are 0.
+    clip : float or None, default=6.0
+        Standardised values further from the mean count as this far for the classifier.
+    channels : array-like of shape (n_features,), optional
+        As in :class:`~idfsmec.IDFSMEC`.
+    class_weight : {"balanced", None}, default="balanced"
+        Of the classifier.
+    ranks_per_count : bool, default=False
+        Whether the selector chooses a number of features together, so that each number needs a
+        fit.
+    inner_parameters : mapping, optional
+        Parameters of the selector on inner folds, where a rougher ranking does.
+    inner_samples : int, optional
+        Most samples that the selector sees on an inner fold, drawn at random within classes.
+    random_state : int, default=0
+    label : str, default=""
+        What readers of cards and pages call it.
+    progress : callable, optional
+        Called with a :class:`~idfsmec.progress.Progress`; ``print`` will do.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    best_params_ : dict
+        The selector's setting and ``n_features_to_select``.
+    best_cost_ : float
+        NaN if the classifier has no C.
+    best_score_ : float
+        Mean over the inner folds; optimistic, as the best of many. NaN if nothing was compared.
+    cv_results_ : dict of arrays
+        What was tried, in the form of ``GridSearchCV``.
+    ranking_ : ndarray of shape (n_features,)
+        1 is the best feature.
+    columns_ : ndarray of int
+        The features that are selected.
+    scores_ : ndarray of shape (n_features,)
+        Selected features by their rank, the best the largest; 0 for the others.
+    classifier_ : classifier
+        Fitted to the selected features.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only if X has string column names.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from idfsmec.prediction import TunedPipeline
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["HC", "MDD"], 20)
+    >>> X = pd.DataFrame(rng.normal(size=(40, 3)), columns=["F3__a", "F3__b", "Pz__a"])
+    >>> X["F3__a"] += 3 * (y == "MDD")
+    >>> X.loc[::5, ["F3__a", "F3__b"]] = np.nan
+    >>> model = TunedPipeline().fit(X, y, groups=np.arange(40))
+    >>> model.best_params_["n_features_to_select"], model.score(X, y) > 0.8
+    (3, True)
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "classifier": [HasMethods(["fit"]), None],
+        "scoring": [StrOptions(set(CRITERIA))],
+        "class_weight": [StrOptions({"balanced"}), None],
+    }
+
+    classifier: Any = None
+    scoring: str = CRITERION
+    class_weight: str | None = "balanced"
+
+    @property
+    def slope(self) -> float:
+        """Decisions times this are log odds, roughly."""
+        return 1.0 if hasattr(self._predictor, "predict_proba") else SVM_SLOPE
+
+    @property
+    def class_prior_(self) -> Floats:
+        """Classes count alike."""
+        return np.full(self.classes_.size, 1 / self.classes_.size)
+
+    @property
+    def classifier_(self) -> Any:
+        """The classifier, fitted to the selected features."""
+        return self.predictor_
+
+    @property
+    def _predictor(self) -> Any:
+        return LinearSVM() if self.classifier is None else self.classifier
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TunedRegressor(SamplesRegressor, TunedSelection):
+    """Harmonize, scale, impute, select and predict a score, tuned by inner folds of subjects.
+
+    Parameters
+    ----------
+    selector : estimator, optional
+        As of :class:`TunedPipeline`; by default :class:`~idfsmec.IDFSMEC`. ``numeric`` is set
+        where it has it.
+    regressor : regressor, optional
+        By default a ridge regression. ``C``, which is tuned, ``channels`` and ``random_state`` are
+        set where it has them.
+    scoring : str, default="subject_neg_squared_error"
+        What tuning maximises: one of ``idfsmec.metrics.SCORE_CRITERIA``.
+    settings, imputer, n_features_to_select, costs, cv, folds, harmonizer, adjuster, \
+add_indicator, clip, channels, ranks_per_count, inner_parameters, inner_samples, random_state, \
+label, progress
+        As of :class:`TunedPipeline`. Folds have low and high scores alike.
+
+    Attributes
+    ----------
+    regressor_ : regressor
+        Fitted to the selected features.
+    best_params_, best_cost_, best_score_, cv_results_, ranking_, columns_, scores_
+        As of :class:`TunedPipeline`.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only if X has string column names.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from idfsmec.prediction import TunedRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame(rng.normal(size=(60, 3)), columns=["F3__a", "F3__b", "Pz__a"])
+    >>> bdi = 15 + 6 * X["F3__a"] + rng.normal(size=60)
+    >>> X.loc[::5, ["F3__a", "F3__b"]] = np.nan
+    >>> model = TunedRegressor().fit(X, bdi, groups=np.arange(60))
+    >>> model.best_params_["n_features_to_select"], model.score(X, bdi) > 0.6
+    (3, True)
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "regressor": [HasMethods(["fit", "predict"]), None],
+        "scoring": [StrOptions(set(SCORE_CRITERIA))],
+    }
+
+    regressor: Any = None
+    scoring: str = SCORE_CRITERION
+
+    @property
+    def regressor_(self) -> Any:
+        """The regressor, fitted to the selected features."""
+        return self.predictor_
+
+    @property
+    def _predictor(self) -> Any:
+        return LinearRidge() if self.regressor is None else self.regressor
 
 
 @dataclass(eq=False, repr=False)
@@ -789,6 +931,7 @@ class HarmonizedClassifier(SamplesClassifier):
         itself where it wants to. Subjects are given to ``fit`` where it takes ``groups``, and
         sites where it takes ``sites``.
     harmonizer : SiteHarmonizer, optional
+    adjuster : Adjuster, optional
     random_state : int, optional
         Set where the classifier has it.
 
@@ -816,12 +959,14 @@ class HarmonizedClassifier(SamplesClassifier):
     _parameter_constraints: ClassVar[Constraints] = {
         "classifier": [HasMethods(["fit"])],
         "harmonizer": [SiteHarmonizer, None],
+        "adjuster": [Adjuster, None],
         "random_state": ["random_state"],
     }
 
     classifier: Any
     _: KW_ONLY
     harmonizer: SiteHarmonizer | None = None
+    adjuster: Adjuster | None = None
     random_state: Any = None
 
     def fit_samples(self, training: TrainingSamples) -> Self:
@@ -829,8 +974,9 @@ class HarmonizedClassifier(SamplesClassifier):
         self._begin(training)
         samples = training.samples
         self._columns = list(samples.columns)
-        self.harmonizer_ = learn_harmonizer(samples, self.harmonizer)
-        X = pd.DataFrame(samples.harmonized(self.harmonizer_), columns=self._columns)
+        self._corrections, values = samples.learn(self.corrections)
+        self.harmonizer_, self.adjuster_ = self._corrections.harmonizer, self._corrections.adjuster
+        X = pd.DataFrame(values, columns=self._columns)
         model = with_parameters(self.classifier, random_state=self.random_state)
         known = {
             name: values
@@ -850,7 +996,7 @@ class HarmonizedClassifier(SamplesClassifier):
 
     def decide(self, samples: Samples) -> Floats:
         """Return the decisions of each class, (n_samples, n_classes)."""
-        X = pd.DataFrame(samples.harmonized(self.harmonizer_), columns=self._columns)
+        X = pd.DataFrame(samples.corrected(self._corrections), columns=self._columns)
         codes = np.searchsorted(self.classes_, self.classifier_.classes_)
         return np.asarray(by_class(decision_values(self.classifier_, X), codes, codes.size))
 
@@ -876,6 +1022,14 @@ def fit_with_groups(
     searches = isinstance(model, (GridSearchCV, RandomizedSearchCV))
     takes = searches or has_fit_parameter(model, "groups")
     return model.fit(X, y, **({"groups": groups} if takes else {}), **extra)
+
+
+def _decisions(model: Any, X: Floats, n_classes: int) -> Floats:
+    """Return one column of decisions per class, or that of predicted scores."""
+    if is_regressor(model):
+        return np.asarray(model.predict(X))[:, None]
+    codes = np.asarray(model.classes_)
+    return np.asarray(by_class(decision_values(model, X), codes, n_classes))
 
 
 def decision_values(model: Any, X: Any) -> Floats:
