@@ -21,7 +21,7 @@ from idfsmec.metrics import (
     auc_variance,
     detectable_auc,
     expected_critical_p,
-    logit_interval,
+    share_interval,
 )
 
 #: Folds and repeats of `train`.
@@ -133,7 +133,7 @@ class StudyPlan:
     def interval_width(self, n: int) -> float:
         """Return the width of the 95 % CI of the cross-validated AUC."""
         error, df = self._error(self.auc, n)
-        _, low, high = logit_interval(self.auc, error, df, n)
+        _, low, high = share_interval(self.auc, error, df, n)
         return high - low
 
     def power(self, n: int, difference: float) -> float:
