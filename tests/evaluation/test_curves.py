@@ -8,7 +8,7 @@ import pytest
 
 from idfsmec.errors import InputError
 from idfsmec.evaluation import electrode_curve, participant_curve
-from idfsmec.evaluation.study_size import _answer, _signed
+from idfsmec.evaluation.study_size import _AUC, _answer, _signed
 from idfsmec.metrics import fold_interval
 
 N_FOLDS = 5
@@ -110,7 +110,7 @@ ALL = (0.8, 0.7, 0.9, 0.0, 0.0, 0.0)
     ],
 )
 def test_the_answer_says_what_is_shown(rows, smallest, said):
-    assert said in _answer(ranked(**rows), 0.03, smallest)
+    assert said in _answer(ranked(**rows), 0.03, smallest, _AUC)
 
 
 def test_numbers_have_signs_and_no_negative_zero():
