@@ -22,6 +22,7 @@ from .scores import (
 )
 from .style import use_style
 from .text import describe_protocol
+from .transfer import plot_transfer
 from .validation import plot_validation, write_validation
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "plot_electrode_curve",
     "plot_participant_curve",
     "plot_calibration",
+    "plot_transfer",
     "describe_protocol",
     "use_style",
     "plot_validation",
