@@ -66,6 +66,7 @@ def test_select_ranks_halves_and_folders_on_the_cluster(address, table, tmp_path
         elsewhere.clear()
 
 
+@pytest.mark.long
 def test_benchmark_with_stability_and_audit_is_done_on_the_cluster(
     address, table, tmp_path, elsewhere
 ):
@@ -80,6 +81,7 @@ def test_benchmark_with_stability_and_audit_is_done_on_the_cluster(
     assert there.environment["versions"] == here.environment["versions"]
 
 
+@pytest.mark.long
 def test_train_and_validate_work_on_the_cluster(address, table, tmp_path, elsewhere):
     model = cli.train(table, tmp_path / "m.skops", dask=address, folds=2, repeats=1)
     assert elsewhere
