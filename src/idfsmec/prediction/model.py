@@ -28,6 +28,7 @@ from sklearn.utils import get_tags
 from idfsmec._files import replacing
 from idfsmec._version import __version__
 from idfsmec.errors import ExistingFileError, InputError, reason_of
+from idfsmec.features.acquisition import recorded_references
 from idfsmec.prediction.adjuster import (
     Adjuster,
     Corrections,
@@ -234,6 +235,7 @@ def fit_model(
             "subjects": {str(label): int(count) for label, count in subjects.items()},
             "share_missing": float(1.0 - table.observed.to_numpy().mean()),
             "conditions": table.conditions,
+            "references": sorted(recorded_references(table.info)),
         },
         reference=learn_reference(imputer, X, table.subjects),
         versions={name: version(name) for name in _PACKAGES} | own_versions,

@@ -21,6 +21,7 @@ from sklearn.model_selection import GroupKFold
 
 from idfsmec.errors import InputError, listing
 from idfsmec.features import extract_table
+from idfsmec.features.acquisition import describe_other_references
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.prediction.adjuster import table_covariates
 from idfsmec.prediction.calibration import Calibration
@@ -328,14 +329,18 @@ def _same_positions(wanted: Sequence[str], names: Sequence[str]) -> dict[str, st
 
 def _other_settings(model: Model, table: FeatureTable) -> list[str]:
     """Note settings of the table that differ from the model's; those not stated are trusted."""
-    keys = ("sfreq", "band_pass", "epoch", "bands", "unit", "welch_window", "nsi_window")
+    keys = (
+        *("sfreq", "band_pass", "epoch", "bands", "unit", "reference"),
+        *("welch_window", "nsi_window"),
+    )
     differ = [
         f"{key} {table.info[key]} instead of {model.settings[key]}"
         for key in keys
         if key in table.info and key in model.settings and table.info[key] != model.settings[key]
     ]
     note = "the table's features were computed differently from the model's"
-    return [f"{note}: {'; '.join(differ)}"] if differ else []
+    of_references = describe_other_references(model.data.get("references", ()), table.info)
+    return [f"{note}: {'; '.join(differ)}"] * bool(differ) + [of_references] * bool(of_references)
 
 
 def _other_conditions(model: Model, conditions: pd.Series) -> list[str]:
