@@ -11,6 +11,7 @@ import atexit
 import copy
 import errno
 import functools
+import importlib.metadata
 import itertools
 import logging
 import os
@@ -50,6 +51,8 @@ _WATCH = 1.0
 _SHARED_FROM = 100_000
 #: Where Linux keeps shared memory and semaphores.
 _MEMORY = Path("/dev/shm")  # noqa: S108 - folders there are ours
+#: Packages whose versions each result is kept with.
+_COMPUTING = ("numpy", "scipy", "scikit-learn")
 _watched = threading.Event()
 
 
@@ -57,6 +60,14 @@ def available_threads() -> int:
     """Return ``OMP_NUM_THREADS`` where it is set, as in joblib's workers; otherwise all cores."""
     setting = os.environ.get("OMP_NUM_THREADS", "")
     return int(setting) if setting.isdigit() and int(setting) > 0 else int(joblib.cpu_count())
+
+
+@functools.cache
+def computing_versions() -> dict[str, str]:
+    """Return the versions of the packages that decide the last digits of results."""
+    return {name: importlib.metadata.version(name) for name in _COMPUTING} | {
+        "idfsmec": __version__
+    }
 
 
 def count_jobs(n_jobs: int | None) -> int:

@@ -49,6 +49,8 @@ _DEVICE = {
     "line_amplitude": "line noise",
     "upper_edge": "upper edge of the spectrum",
     "quantisation": "step of the converter",
+    "reference": "reference",
+    "clipped": "share of channel epochs at the amplifier's limits",
     "format": "file format",
     "processing": "processing before features",
     "channels_in_table": "channels with data in the table",
@@ -58,8 +60,9 @@ _HEADER = {
     "months": "months since the study's first recording",
     "other_condition": "header that names another condition",
     "shared_name": "header with another participant's name",
+    "generated": "recording that looks generated",
 }
-_CONTRADICTIONS = ("other_condition", "shared_name")
+_CONTRADICTIONS = ("other_condition", "shared_name", "generated")
 _SIGNAL = {
     "amplitude": "amplitude of the EEG",
     "drift": "drift",

@@ -30,7 +30,7 @@ CARRIED = 0.05
 #: From this AUC of the facts on, they and the diagnosis cannot be told apart.
 COINCIDE = 0.9
 #: A fact that explains the EEG may be measured as badly as this.
-RELIABILITY = 0.5
+RELIABILITY = 0.25
 #: With such an AUC a fact coincides with the diagnosis.
 NOTHING_FOUND = 0.995
 #: The answers of an audit, and which there may be.
@@ -312,7 +312,7 @@ def what_was_missed(
     """Return what this study would have found, what it should have, and who would be needed.
 
     It should find a fact with an AUC of 0.75. Where the EEG separates the groups, it should also
-    find a fact that alone explains the EEG's AUC, though measured with a reliability of 0.5.
+    find a fact that alone explains the EEG's AUC, though measured with a reliability of 0.25.
     """
     critical_p, families = tests["critical_p"], [row["family"] for row in tests["facts"]]
     if not critical_p or not counts or min(counts) < 1:
@@ -349,7 +349,7 @@ def _leaks(parts: Mapping[str, dict[str, Any]], counts: list[int]) -> dict[str, 
 
 
 _EXPLAINING = (
-    ", the AUC of a fact that explains the EEG's and is measured with a reliability of 0.5"
+    ", the AUC of a fact that explains the EEG's and is measured with a reliability of 0.25"
 )
 _AND_EEG = "The EEG separates {groups} with {eeg}"
 #: The sentences of an audit by part, each with the condition under which it is printed. Parts are

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     rates="Shares of channels to remove, such as 0,0.1,0.5. By default 0 to 0.5.",
     patterns=f"Which channels are removed together: {', '.join(options.PATTERNS)}.",
     k="Numbers of features, such as 10,20,50. By default 10 to 100.",
+    part="Compute a part of the tasks, such as 3/16, into a folder of its own in OUT. The same "
+    "command without --part puts parts together.",
 )
 def benchmark(
     tables: AnyPaths,
@@ -45,11 +47,14 @@ def benchmark(
     k: Names | None = None,
     folds: Folds | None = None,
     harmonize: Harmonize = None,
+    adjust: Names | None = None,
+    adjust_from: str | None = None,
     prevalence: float | None = None,
     repeats: int = 3,
     resamples: int = 100,
     jobs: int = -1,
     dask: str | None = None,
+    part: str | None = None,
     force: bool = False,
 ) -> Results:
     """Compare selection methods on tables with missing channels.
@@ -64,8 +69,9 @@ def benchmark(
         idfsmec benchmark table.parquet --target bdi
 
     Finished tasks are kept in OUT/store.sqlite. Give the same command to resume
-    after a stop; after a change of options only new tasks are computed. Make a
-    page of the results with idfsmec report OUT.
+    after a stop; after a change of options only new tasks are computed. Several
+    machines share the work by --dask, or by --part. Make a page of the results
+    with idfsmec report OUT.
     """
     from idfsmec import evaluation, paper
     from idfsmec._parallel import count_jobs
@@ -74,9 +80,12 @@ def benchmark(
     from idfsmec.report import write_reporting_checklist
 
     out, n_jobs, paths = Path(out), count_jobs(jobs), options.paths(tables)
+    share = options.parse_part(part)
     options.check_folder(out, force, paths)
     options.check_numbers(repeats=repeats, resamples=resamples)
     experiments = options.split_names(experiment) or []
+    if share and not {*experiments} - {"audit"}:
+        raise InputError("--part shares out the tasks of experiments: name one besides audit")
     if not experiments and not resamples:
         raise InputError(f"--experiment: name at least one of {', '.join(options.EXPERIMENTS)}")
     if unknown := [name for name in experiments if name not in options.EXPERIMENTS]:
@@ -89,6 +98,8 @@ def benchmark(
         "patterns": options.split_names(patterns),
         "ks": options.split_names(k),
         "harmonize": options.parse_harmonize(harmonize) or None,
+        "adjust": options.split_names(adjust),
+        "adjust_from": adjust_from,
         **options.parse_folds(folds),
     }
     protocol = {key: value for key, value in changes.items() if value is not None}
@@ -112,13 +123,17 @@ def benchmark(
         "cost": (evaluation.cost, chosen),
     }
     results: Results
-    with ResultsFolder(out, force) as folder:
+    with ResultsFolder(out, force, share) as folder:
         with stop_cleanly(out), warnings_as_lines(), shown(digest=RunningMeans()) as progress:
             common_options: dict[str, Any] = {"protocol": protocol, "overwrite": force}
             for name in experiments:
                 if name in runs:  # the audit comes last
                     run, settings = runs[name]
                     results = run(named, folder, progress=progress, **common_options, **settings)
+        if share is not None:
+            say(f"part {part}:", folder.path)
+            say("Give the command without --part when all parts have ended.")
+            return results
         with stop_cleanly(out), shown() as progress:
             here: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "overwrite": force}
             if resamples:

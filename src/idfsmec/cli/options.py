@@ -55,6 +55,10 @@ SHARED = {
     "folds": "Number of subject-wise folds; or site: leave out one site at a time.",
     "harmonize": "Bring sites to one location and scale, as ComBat does. Learned in training "
     "folds, from all samples or from one class, such as HC.",
+    "adjust": "Take out what covariates explain: columns of the table, such as age,sex. Learned "
+    "in training folds. age:spline has a spline.",
+    "adjust_from": "Class from which the effects of covariates are learned, such as HC. By "
+    "default all.",
     "electrodes": "Number of electrodes to use: those with the largest channel weights.",
     "prevalence": "Prevalence of the second class where the model will be used, such as 0.1, for "
     "predictive values and decision curve. By default as in the table.",
@@ -152,6 +156,21 @@ def parse_folds(folds: str | int | None) -> dict[str, Any]:
     if not str(folds).isdecimal() or int(folds) < 2:
         raise InputError(f"--folds {folds}: give a number of at least 2, or site")
     return {"n_splits": int(folds)}
+
+
+def parse_part(part: str | None) -> tuple[int, int] | None:
+    """Return the number of a part and how many there are.
+
+    >>> parse_part("3/16"), parse_part(None)
+    ((3, 16), None)
+    """
+    if part is None:
+        return None
+    number, slash, total = part.partition("/")
+    numbers = [int(text) for text in (number, total) if text.isdecimal()]
+    if not slash or len(numbers) < 2 or not 1 <= numbers[0] <= numbers[1]:
+        raise InputError(f"--part {part}: give a number and how many there are, such as 3/16")
+    return numbers[0], numbers[1]
 
 
 def parse_harmonize(harmonize: str | bool | None) -> bool | str:

@@ -58,6 +58,8 @@ def select(
     condition: Names | None = None,
     per: Per | None = None,
     harmonize: Harmonize = None,
+    adjust: Names | None = None,
+    adjust_from: str | None = None,
     resamples: int = 0,
     force: bool = False,
 ) -> pd.DataFrame:
@@ -68,6 +70,7 @@ def select(
         idfsmec select table.parquet -o ranking.csv --k 20
         idfsmec select table.csv --tune --resamples 100 --condition eyes-closed
         idfsmec select table.parquet --electrodes 8
+        idfsmec select table.parquet --adjust age,sex --adjust-from HC
         idfsmec select table.parquet --target bdi
         idfsmec select a.summary b.summary our_table.parquet -o ranking.csv
         idfsmec select a.summary b.summary --harmonize all
@@ -85,8 +88,9 @@ def select(
     output = options.check_output(output, ".csv", force, paths)
     options.check_numbers(resamples=resamples)
     harmonize = options.parse_harmonize(harmonize)
+    adjusting = options.split_names(adjust) or [], adjust_from
     needs_rows = {"tune": tune, "resamples": resamples, "target": target, "order": order}
-    needs_rows |= {"electrodes": electrodes, "per": per}
+    needs_rows |= {"electrodes": electrodes, "per": per, "adjust": adjusting[0]}
     _check_options(paths, k, harmonize, needs_rows)
     settings: dict[str, Any] = {} if k is None else {"n_features_to_select": k}
     stability = table = None
@@ -95,7 +99,8 @@ def select(
         conditions = options.split_names(condition) or []
         selector = _select_from_sums(paths, settings, conditions, bool(harmonize))
     else:
-        table, verdicts = _read(paths, target, order, condition, per, harmonize, electrodes)
+        joined = _read(paths, target, order, condition, per, harmonize, adjusting, electrodes)
+        table, verdicts = joined
         numeric = table.target.is_numeric
         with warnings_as_lines(), options.naming(paths[0]):
             if tune:
@@ -114,7 +119,7 @@ def select(
     channels = channels[~dead.loc[channels["channel"]].to_numpy()]
     if stability is not None and table is not None:
         features = _add_shares(features, table, stability)
-    if table is not None and (selector.numeric or selector.classes_.size == 2):
+    if table is not None and not adjust and (selector.numeric or selector.classes_.size == 2):
         features = _add_adjusted(features, table)
     write_csv(output, features)
     if table is not None and table.target.is_numeric:
@@ -152,11 +157,12 @@ def _check_options(
             "participants. idfsmec benchmark --experiment electrodes reports how often folds "
             "choose each electrode."
         )
-    if harmonize and needs_rows["tune"]:
-        raise InputError(
-            "--tune and --harmonize cannot be combined: sites are harmonized from all "
-            "participants. idfsmec benchmark and train harmonize inside their folds."
-        )
+    for name, value in {"harmonize": harmonize, "adjust": needs_rows["adjust"]}.items():
+        if value and needs_rows["tune"]:
+            raise InputError(
+                f"--tune and --{name} cannot be combined: what is taken out here is learned from "
+                "all participants. idfsmec benchmark and train learn it inside their folds."
+            )
     for name, value in needs_rows.items():
         if value and _has_summary(paths):
             raise InputError(
@@ -173,10 +179,11 @@ def _read(
     condition: Names | None,
     per: str | None,
     harmonize: bool | str,
+    adjust: tuple[Sequence[str], str | None],
     electrodes: int | None,
 ) -> tuple[FeatureTable, list[dict[str, str]]]:
-    """Read and join tables, harmonize, choose electrodes; also return the tables' verdicts."""
-    from idfsmec.prediction.harmonizer import harmonize_table
+    """Read and join tables, correct, choose electrodes; also return the tables' verdicts."""
+    from idfsmec.prediction.adjuster import correct_table, make_corrections
     from idfsmec.selection import choose_electrodes
     from idfsmec.table import FeatureTable
     from idfsmec.table.verdicts import stored_verdict
@@ -188,7 +195,8 @@ def _read(
         tables = [table] if len(tables) == 1 else tables
         verdicts = [stored_verdict(*pair) for pair in zip(paths, tables, strict=True)]
         with options.naming(paths[0]):
-            table = harmonize_table(table, harmonize) if harmonize else table
+            corrections = make_corrections(table.y.unique(), harmonize, *adjust)
+            table = correct_table(table, corrections) if corrections else table
             if electrodes is not None:
                 table = table.select_channels(choose_electrodes(table, electrodes))
             return table, verdicts

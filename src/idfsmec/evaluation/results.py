@@ -321,9 +321,14 @@ def _protocol(protocols: dict[str, Any], tables: dict[str, StoredTable]) -> dict
 
 def _environment(store: Store, protocols: dict[str, Any]) -> dict[str, Any]:
     """Where and when the runs were, and how the last one was started."""
-    runs = store.get_meta("runs") or []
+    runs, environment = store.get_meta("runs") or [], store.get_meta("environment") or {}
+    versions = dict(environment.get("versions") or {})
+    for name, counts in store.versions().items():
+        if len(counts) > 1:  # workers or parts of a run with different packages
+            versions[name] = ", ".join(f"{v} ({n} tasks)" for v, n in counts.most_common())
     return {
-        **(store.get_meta("environment") or {}),
+        **environment,
+        "versions": versions,
         "seeds": sorted({seed for protocol in protocols.values() for seed in protocol["seeds"]}),
         "command": as_typed(runs[-1]["command"]) if runs else "",
         "start": runs[0]["began"] if runs else None,

@@ -35,7 +35,7 @@ from idfsmec.errors import (
     UnexpectedRecordingError,
     reason_of,
 )
-from idfsmec.features.acquisition import header_facts
+from idfsmec.features.acquisition import describe_study, header_facts
 from idfsmec.features.extract import RecordingFeatures, compute_features, extract_recording
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.missing.detection import REASONS
@@ -208,6 +208,7 @@ class Extraction:
         facts = self.contents.facts
         counts = {name: sum(fact.get(name, 0) for fact in facts) for name in _CONTRADICTIONS}
         lines = [f"headers     {n} {_CONTRADICTIONS[name]}" for name, n in counts.items() if n]
+        lines += describe_study(facts)
         if resumed := sum(outcome.status == "resumed" for outcome in self.outcomes):
             lines.append(
                 f"resumed     {resumed} of {len(self.outcomes)} recordings were finished before"

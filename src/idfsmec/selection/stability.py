@@ -108,7 +108,8 @@ class StabilitySelector(RankingSelector):
     selections_ : ndarray of bool, shape (n_resamples, n_features)
     stability_ : Stability
         Nogueira's measure between the two halves of a pair, which share no subject: the mean over
-        pairs, with a 95 % CI of that mean over random pairs of these subjects.
+        pairs. Its 95 % CI is of that mean over random halves of these subjects: with other
+        subjects stability varies more.
     threshold_ : float
     expected_false_ : float
         Bound on the expected number of false selections at ``threshold_``.
@@ -344,7 +345,7 @@ def _stability_of_pairs(selections: NDArray[np.bool_]) -> Stability:
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """Stability with its confidence interval.
+    """Stability with its 95 % CI over selections from the same subjects, not over studies.
 
     1 is the same selection every time, 0 what random selections of the same sizes would give;
     NaN where it is undefined (fewer than two selections; nothing or everything selected).
@@ -370,7 +371,8 @@ def selection_stability(selected: ArrayLike) -> Stability:
 
     The measure is corrected for chance, allows selections of different sizes, and reaches 1
     exactly when all selections agree. For selections of one size it is the mean of Kuncheva's
-    index over all pairs. The 95 % interval is asymptotic in the number of selections.
+    index over all pairs. The 95 % interval is asymptotic in the number of selections; for
+    selections from parts of the same subjects it says nothing about other subjects.
 
     Parameters
     ----------
