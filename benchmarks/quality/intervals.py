@@ -6,10 +6,11 @@ of the model that is fitted to the whole study, on 1500 new participants. Cells:
 a strong signal; 40, 80 and 200 participants, balanced or 20 % of the second class; 1 and 6 epochs;
 5 and 10 folds; 1, 3 and 5 repeats.
 
-Of eleven intervals that were tried (Nadeau and Bengio with three numbers of degrees of freedom,
-plain and on the logit scale with four floors; LeDell's influence curves with factors 1, 1.25 and
-1.5; Newcombe), three are kept here for comparison. They were chosen with the generator ``factors``
-and seeds 0 to 6019; the generator ``skewed`` with its own classifier was used to judge only.
+Of 19 intervals that were tried (Nadeau and Bengio with four numbers of degrees of freedom; plain,
+on the logit scale with six floors and centres, Wilson's with three effective numbers; LeDell's
+influence curves with five factors; Newcombe), three are kept here for comparison. They were chosen
+with the generator ``factors`` and seeds 0 to 6019; the generator ``skewed`` with its own
+classifier was used to judge only.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ else:  # Typer wants a single type
 DATA_SETS = ("modma3", "modma128", "mumtaz", "pred-d003", "tdbrain", "ds005356")
 PATTERNS = ("random", "recording", "burst", "region", "uneven")
 EXPERIMENTS = (
-    *("accuracy", "imputation", "electrodes", "participants"),
+    *("accuracy", "imputation", "electrodes", "participants", "transfer"),
     *("ablation", "sensitivity", "cost", "audit"),
 )
 OnError = Literal["stop", "skip"]

@@ -286,11 +286,12 @@ def run_experiment(
     overwrite: bool = False,
     plan: Callable[[Samples, Sequence[Method], Protocol], Iterable[Task]] = plan_folds,
     also: Mapping[str, Any] | None = None,
+    rank: bool = True,
 ) -> Results:
     """Run what is left of the tasks that ``plan`` lists for each table; return all results.
 
-    The protocol and what ``also`` holds are kept with them. The proposed method, where it is among
-    ``methods``, then ranks each whole table, with the setting picked most often.
+    The protocol and what ``also`` holds are kept with them. With ``rank`` the proposed method,
+    where it is among ``methods``, then ranks each whole table, with the setting picked most often.
     """
     named, n_processes = name_tables(tables), count_jobs(n_jobs)
     if _hold_scores(named):
@@ -312,7 +313,7 @@ def run_experiment(
             _keep_methods(store, methods)
             do_tasks(store, experiment, tasks, arrays, n_processes, progress, dask)
             ours = proposed_method(methods)
-            if ours is not None and not ours.is_whole and store.part is None:
+            if rank and ours is not None and not ours.is_whole and store.part is None:
                 # Here, also where a cluster has done the folds: sending tables takes longer.
                 tasks = plan_rankings(store, ours, arrays, asdict(protocol))
                 do_tasks(store, RANKING, tasks, arrays, n_processes, progress, keep=True)
