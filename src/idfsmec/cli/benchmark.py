@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     part="Compute a part of the tasks, such as 3/16, into a folder of its own in OUT. The same "
     "command without --part puts parts together.",
 )
+@options.clustered
 def benchmark(
     tables: AnyPaths,
     out: AnyPath = Path("results"),
@@ -112,9 +113,8 @@ def benchmark(
     if "audit" in experiments and any(table.target.is_numeric for table in named.values()):
         remark("the audit takes classes, and is left out", "yellow")
         experiments.remove("audit")
-    options.check_cluster(dask)
     chosen = {"methods": options.split_names(methods)}
-    workers = {"classifier": classifier, "n_jobs": n_jobs, "dask": dask}
+    workers = {"classifier": classifier, "n_jobs": n_jobs}
     imputers = None if imputer is None else [imputer]
     common = {"imputer": imputer, **workers}
     method = ",".join(chosen["methods"] or ()) or None  # one, or it is refused
