@@ -75,7 +75,7 @@ def sites(node: ast.AST, path: tuple[ast.AST, ...] = ()) -> Iterator[tuple[ast.A
 def change(node: ast.AST) -> None:
     """Change a node for another operator, a larger constant or the other branch."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        node.value = node.value * 1.5 if isinstance(node.value, float) else node.value + 1
+        node.value = (1.5 * node.value or 0.5) if isinstance(node.value, float) else node.value + 1
     elif isinstance(node, ast.IfExp):
         node.body, node.orelse = node.orelse, node.body
     elif isinstance(node, ast.Compare):

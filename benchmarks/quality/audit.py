@@ -1,98 +1,370 @@
-"""Whether the audit finds a second amplifier, and whether it cries where there is none.
+"""How often the audit's verdict is wrong: studies whose confounding is known.
 
-``python -m benchmarks.quality.audit --out FILE`` simulates one cohort per seed and condition (40
-people, 3 channels, 20 s each) and prints in how many the audit says that the recording goes with
-the label (red or amber), and what figure the EEG reaches there. Without an illness an EEG above
-one half is inflated by the amplifier. FILE keeps what is done: given again, the rest is computed.
-The seeds were used for nothing else.
+``python -m benchmarks.quality.audit --out FILE`` draws studies from a table of EEG features and
+prints how often each cell is green, grey, amber and red. Participants are mixtures of two
+participants of the table, so that any number has the correlations of real EEG; their groups are
+made here. Without ``--table`` the features are simulated. Decisions are those of a ridge
+regression on held-out participants, the tests and levels those of :mod:`idfsmec.audit`. FILE keeps
+what is done: given again, the rest is computed. ``--cells`` takes names, ``--studies`` how many of
+each.
+
+``--generator design`` was used to choose the tests, ``judge`` (another table, other facts, other
+seeds) only to measure them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from scipy.stats import binomtest
+from scipy.stats import rankdata
 
 from benchmarks._timing import markdown
-from idfsmec.audit import audit
-from idfsmec.features import extract_table
-from idfsmec.recordings import simulate_cohort
+from idfsmec.audit.association import carried_facts
+from idfsmec.audit.confounding import (
+    FAMILIES,
+    LabelledSubjects,
+    adjusting_columns,
+    auc_of_subjects,
+    held_out_auc,
+    judge_facts,
+)
+from idfsmec.audit.verdict import answers_of, found_units, judge, what_was_missed
 
-SEEDS = tuple(range(1000, 1040))
-#: Name to what the second amplifier does, and the illness in standard deviations.
-CONDITIONS: dict[str, tuple[dict[str, float] | None, float]] = {
-    "no second amplifier, no illness": (None, 0.0),
-    "no second amplifier, illness of 0.8": (None, 0.8),
-    "low-pass at 40 Hz, no illness": ({"lowpass": 40.0}, 0.0),
-    "gain of 1.5, no illness": ({"gain": 1.5}, 0.0),
-    "gain of 2, no illness": ({"gain": 2.0}, 0.0),
+N_FOLDS = 10
+LEVELS = ("green", "grey", "amber", "red")
+
+
+@dataclass
+class Study:
+    """What is being made of a study: facts are (n_subjects, n_columns) by name."""
+
+    rng: np.random.Generator
+    n: int
+    features: np.ndarray
+    facts: dict[str, np.ndarray] = field(default_factory=dict)
+    y: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))
+    warp: Callable[[np.ndarray], np.ndarray] = lambda values: values
+
+    def normal(self) -> np.ndarray:
+        """Draw a standard normal value for each participant."""
+        return self.rng.normal(size=self.n)
+
+    def act(self, cause: np.ndarray, size: float) -> None:
+        """Let a cause act on 15 % of the features, in standard deviations of the cause."""
+        spread = cause.std()
+        on = self.rng.random(self.features.shape[1]) < 0.15
+        weights = on * self.rng.choice([-1, 1], on.size) * self.rng.uniform(0.3, 1, on.size)
+        self.features += size * np.outer((cause - cause.mean()) / max(spread, 1e-9), weights)
+
+    def label(self, cause: np.ndarray, strength: float) -> None:
+        """Make a half of the participants patients; ``strength`` is a correlation."""
+        cause = (cause - cause.mean()) / max(cause.std(), 1e-9)
+        liability = strength * cause + np.sqrt(1 - strength**2) * self.normal()
+        self.y = (rankdata(liability) > self.n / 2).astype(int)
+
+    def level(self, shares: Sequence[float]) -> np.ndarray:
+        """Draw a level for each participant."""
+        return self.rng.choice(len(shares), size=self.n, p=shares)
+
+
+def nothing(study: Study, strength: float, size: float) -> None:
+    """No fact is associated with anything."""
+    study.label(study.normal(), 0.0)
+
+
+def linear(
+    study: Study, strength: float, size: float, fact: str = "gain", reliability: float = 1.0
+) -> None:
+    """One fact acts on label and EEG; it may be measured with error."""
+    cause = study.normal()
+    study.label(cause, strength)
+    study.act(cause, size)
+    measured = np.sqrt(reliability) * cause + np.sqrt(1 - reliability) * study.normal()
+    study.facts[fact] = study.warp(measured)[:, None]
+
+
+def extremes(study: Study, strength: float, size: float, fact: str = "gain") -> None:
+    """Patients are at both extremes of a fact, and so is the EEG."""
+    cause = study.normal()
+    distance = rankdata(np.abs(cause))
+    study.label(distance, strength)
+    study.act(distance, size)
+    study.facts[fact] = study.warp(cause)[:, None]
+
+
+def levels(
+    study: Study, strength: float, size: float, fact: str, effects: Sequence[float]
+) -> None:
+    """A fact with levels, each of which acts on label and EEG in its own way."""
+    level = study.level(np.full(len(effects), 1 / len(effects)).tolist())
+    study.label(np.array(effects)[level], strength)
+    for each in range(len(effects)):
+        study.act((level == each).astype(float), size / 2)
+    study.facts[fact] = np.eye(len(effects))[level]
+
+
+def device(study: Study, strength: float, size: float) -> None:
+    """Two devices; the correlation ``strength`` is 0.5 for 75 against 25 %."""
+    first = np.zeros(study.n)
+    half = study.n // 2
+    study.y = (np.arange(study.n) >= half).astype(int)
+    share = (1 + strength) / 2
+    for k, size_of_class in ((0, half), (1, study.n - half)):
+        n_first = round(size_of_class * (share if k else 1 - share))
+        first[np.flatnonzero(study.y == k)[:n_first]] = 1.0
+    study.act(first, size)
+    study.facts["device"] = first[:, None]
+
+
+def xor(study: Study, strength: float, size: float, kind: str = "signs") -> None:
+    """Two facts act only jointly: by the product of their signs, of their ranks, or as levels."""
+    a, b = study.normal(), study.normal()
+    cause = np.sign(a * b)
+    if kind == "ranks":
+        cause = rankdata((rankdata(a) - study.n / 2) * (rankdata(b) - study.n / 2))
+    study.label(cause, strength)
+    study.act(cause, size)
+    if kind == "levels":
+        a, b = (a > 0).astype(float), (b > 0).astype(float)
+    study.facts |= {"gain": study.warp(a)[:, None], "offset": study.warp(b)[:, None]}
+
+
+def harmless(study: Study, strength: float, size: float) -> None:
+    """An illness in the EEG, and a fact (AUC 0.76) that differs between groups alone."""
+    study.label(study.normal(), 0.0)
+    study.act(study.y - 0.5, size)
+    study.facts["gain"] = study.warp(study.y + study.normal())[:, None]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of the table of errors: a generator with its strengths, and what is wrong."""
+
+    make: Callable[..., None]
+    wrong: str
+    at_most: float
+    strengths: tuple[tuple[float, float], ...] = ((0.8, 0.6), (0.6, 0.6))
+    sizes: tuple[int, ...] = (40, 80, 160)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    only_where_shown: bool = True
+
+
+_CONFOUNDED = "green"
+CELLS = {
+    "linear": Cell(linear, _CONFOUNDED, 0.07),
+    "U": Cell(extremes, _CONFOUNDED, 0.07),
+    "three caps": Cell(
+        levels, _CONFOUNDED, 0.07, options={"fact": "cap", "effects": (-1.0, 0.0, 1.0)}
+    ),
+    "device": Cell(device, _CONFOUNDED, 0.07, ((0.8, 0.8), (0.5, 0.8), (0.3, 0.8))),
+    "four sites": Cell(
+        levels, _CONFOUNDED, 0.07, options={"fact": "site", "effects": (-1.3, 0.4, -0.4, 1.3)}
+    ),
+    "age": Cell(linear, _CONFOUNDED, 0.07, options={"fact": "age"}),
+    "age U": Cell(extremes, _CONFOUNDED, 0.07, options={"fact": "age"}),
+    "reliability 0.5": Cell(linear, _CONFOUNDED, 0.07, options={"reliability": 0.5}),
+    "reliability 0.26": Cell(
+        linear, _CONFOUNDED, 0.07, sizes=(160,), options={"reliability": 0.26}
+    ),
+    "XOR": Cell(xor, _CONFOUNDED, 0.07, sizes=(80, 160)),
+    "XOR ranks": Cell(xor, _CONFOUNDED, 0.07, sizes=(80, 160), options={"kind": "ranks"}),
+    "XOR levels": Cell(xor, _CONFOUNDED, 0.07, sizes=(80, 160), options={"kind": "levels"}),
+    "nothing": Cell(nothing, "red or amber", 0.07, ((0.0, 0.0),), only_where_shown=False),
+    "random labels": Cell(nothing, "green", 0.0, ((0.0, 0.0),), (20,), only_where_shown=False),
+    "harmless fact": Cell(harmless, "red", 0.10, ((0.0, 0.3), (0.0, 0.15))),
+    "balanced device": Cell(device, "red", 0.07, ((0.0, 0.8), (0.0, 1.5)), only_where_shown=False),
 }
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="resumes from what is there")
-    parser.add_argument("--jobs", type=int, default=-1)
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
-    given = parser.parse_args()
-    done = _read(given.out)
-    known = {(one["condition"], one["seed"]) for one in done}
-    todo = [(name, seed) for seed in given.seeds for name in CONDITIONS]
-    todo = [one for one in todo if one not in known]
-    pool = Parallel(n_jobs=given.jobs, return_as="generator_unordered")
-    with given.out.open("a", encoding="utf-8") as file:
-        for one in pool(delayed(judge)(*where) for where in todo):
-            print(json.dumps(one), file=file, flush=True)
-    table = summarise(_read(given.out))
-    print(markdown(list(table.columns), table.astype(str).to_numpy().tolist()))
-
-
-def judge(condition: str, seed: int) -> dict[str, Any]:
-    """Simulate a cohort and audit it."""
-    confound, illness = CONDITIONS[condition]
-    cohort = simulate_cohort(
-        40, 3, duration=20, effect_size=illness, confound=confound, random_state=seed
+def read_features(path: Path | None) -> np.ndarray:
+    """Read one row per participant, groups brought to the same mean; or simulate them."""
+    if path is None:
+        rng = np.random.default_rng(0)
+        return rng.normal(size=(90, 20)) @ rng.normal(size=(20, 300)) / 4 + rng.normal(
+            size=(90, 300)
+        )
+    frame = pd.read_csv(path) if ".csv" in path.name else pd.read_parquet(path)
+    subject, label = (
+        next(name for name in names if name in frame)
+        for names in (("subject", "subject_id"), ("label", "group"))
     )
-    table = extract_table(cohort.recordings).table
-    found = audit(table, n_splits=5, seed=seed, parts=["recording", "eeg"])
+    means = (
+        frame.groupby(subject)
+        .mean(numeric_only=True)
+        .drop(columns=[label, "BDI"], errors="ignore")
+    )
+    groups = pd.factorize(frame.groupby(subject)[label].first())[0]
+    values = rankdata(means, axis=0) / len(means)
+    for group in np.unique(groups):
+        values[groups == group] -= values[groups == group].mean(axis=0)
+    return np.asarray(values / values.std(axis=0).clip(1e-9))
+
+
+def draw_study(
+    features: np.ndarray, cell: Cell, n: int, strength: tuple[float, float], rng: Any, judged: bool
+) -> Study:
+    """Draw participants, facts of no importance, and what the cell is about."""
+    i, j = rng.integers(0, len(features), (2, n))
+    angle = rng.uniform(0, np.pi / 2, n)[:, None]
+    study = Study(rng, n, np.cos(angle) * features[i] + np.sin(angle) * features[j])
+    if judged:  # skewed facts that depend on each other
+        study.warp = np.exp
+        common = rng.normal(size=(n, 2))
+    else:
+        common = rng.normal(size=(n, 4))
+    noise = 0.4 * common @ rng.normal(size=(common.shape[1], 8)) + rng.normal(size=(n, 8))
+    study.facts = {f"fact {k}": study.warp(noise[:, k])[:, None] for k in range(8)}
+    study.facts["device"] = (rng.random((n, 1)) < 0.5).astype(float)
+    study.facts["cap"] = np.eye(3)[study.level([0.4, 0.4, 0.2])]
+    study.facts["age"] = rng.normal(40, 12, (n, 1)).round()
+    study.facts["sex"] = (rng.random((n, 1)) < 0.6).astype(float)
+    cell.make(study, *strength, **cell.options)
+    return study
+
+
+def decide(study: Study, fold_of: np.ndarray) -> np.ndarray:
+    """Return decisions for both classes of a ridge regression on held-out participants."""
+    decisions = np.zeros((study.n, 2))
+    for fold in np.unique(fold_of):
+        train = fold_of != fold
+        mean, spread = study.features[train].mean(axis=0), study.features[train].std(axis=0)
+        X = (study.features - mean) / spread.clip(1e-9)
+        products = X[train] @ X[train].T
+        target = study.y[train] - study.y[train].mean()
+        ridge = products + np.trace(products) / train.sum() * np.eye(train.sum())
+        decisions[~train, 1] = X[~train] @ (X[train].T @ np.linalg.solve(ridge, target))
+    return decisions
+
+
+def audit_study(
+    features: np.ndarray, name: str, n: int, which: int, seed: int, judged: bool
+) -> dict[str, Any]:
+    """Draw a study and judge it as ``idfsmec audit`` would."""
+    cell = CELLS[name]
+    rng = np.random.default_rng([zlib.crc32(name.encode()), n, which, seed])
+    study = draw_study(features, cell, n, cell.strengths[which], rng, judged)
+    order = rng.permutation(n)
+    study.features, study.y = study.features[order], study.y[order]
+    study.facts = {fact: values[order] for fact, values in study.facts.items()}
+    fold_of = np.zeros(n, dtype=np.intp)
+    for k in (0, 1):
+        members = np.flatnonzero(study.y == k)
+        fold_of[members] = np.arange(members.size) % min(N_FOLDS, n // 4)
+    # Names that the audit does not know would describe participants: these are about recordings.
+    names = {fact: fact if fact in KNOWN else f"gaps: {fact}" for fact in study.facts}
+    variables = pd.concat(
+        {
+            names[fact]: pd.DataFrame(
+                values,
+                columns=[""] if values.shape[1] == 1 else list(map(str, range(values.shape[1]))),
+            )
+            for fact, values in study.facts.items()
+        },
+        axis=1,
+        names=["variable", "level"],
+    )
+    subjects = LabelledSubjects(np.arange(n), study.y.astype(np.intp), 2)
+    decisions = decide(study, fold_of)
+    tests = judge_facts(variables, subjects, n_permutations=999, seed=seed)
+    coincide = None
+    if units := found_units(tests, "acquisition"):
+        columns = adjusting_columns(variables, units)
+        coincide = held_out_auc(columns, subjects.y, fold_of, 2)
+    carried = [
+        {**row, "family": family}
+        for family in FAMILIES
+        for row in carried_facts(
+            decisions[:, 1:], variables, found_units(tests, family), subjects.y, seed=seed
+        )
+    ]
+    eeg = auc_of_subjects(decisions, subjects.y)
+    recording = {**tests, "coincide": coincide, "described": True}
+    missed = what_was_missed(tests, np.bincount(study.y).tolist(), eeg)
+    level, why = judge(answers_of(recording, eeg, carried, missed))
     return {
-        "condition": condition,
+        "cell": name,
+        "n": n,
+        "which": which,
         "seed": seed,
-        "level": found.level,
-        "eeg": found.models["eeg"]["auc"],
-        "recording": found.models[found.best_model]["auc"],
-        "suspects": found.suspects,
+        "level": level,
+        "why": why,
+        "eeg": eeg["auc"],
+        "shown": eeg["low"] > 0.5,
+        "detectable": missed["auc"],
+        "found": found_units(tests),
     }
 
 
+KNOWN = ("device", "cap", "age", "sex", "site")
+
+
 def summarise(done: list[dict[str, Any]]) -> pd.DataFrame:
-    """Count verdicts by condition."""
+    """Return the share of each level by cell, size and strength."""
     rows = []
-    for name in CONDITIONS:
-        own = [one for one in done if one["condition"] == name]
-        if not own:
-            continue
-        found = sum(one["level"] in {"red", "amber"} for one in own)
-        interval = binomtest(found, len(own)).proportion_ci(method="wilson")
+    frame = pd.DataFrame(done)
+    for (name, n, which), group in frame.groupby(["cell", "n", "which"], sort=False):
+        cell = CELLS[str(name)]
+        used = group[group["shown"]] if cell.only_where_shown else group
+        shares = {level: float((used["level"] == level).mean()) for level in LEVELS}
+        wrong = sum(shares[level] for level in cell.wrong.split(" or "))
+        strength, size = cell.strengths[int(str(which))]
         rows.append(
             {
-                "condition": name,
-                "cohorts": len(own),
-                "EEG's AUC": f"{np.mean([one['eeg'] for one in own]):.2f}",
-                "recording's AUC": f"{np.mean([one['recording'] for one in own]):.2f}",
-                "found": found,
-                "share": f"{found / len(own):.0%} ({interval.low:.0%} to {interval.high:.0%})",
-                "red": sum(one["level"] == "red" for one in own),
+                "confounding": name,
+                "participants": n,
+                "strength": strength,
+                "effect": size,
+                "studies": len(used),
+                "EEG's AUC": f"{group['eeg'].mean():.2f}",
+                "detectable": f"{group['detectable'].mean():.2f}",
+                **{level: f"{share:.2f}" for level, share in shares.items()},
+                "wrong": f"{cell.wrong}: {wrong:.1%}",
+                "aim": f"{cell.at_most:.0%}",
+                "holds": "" if not len(used) else "yes" if wrong <= cell.at_most else "NO",
             }
         )
     return pd.DataFrame(rows)
+
+
+def main() -> None:
+    """Print the table of errors."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="resumes from what is there")
+    parser.add_argument("--table", type=Path, help="EEG features of real participants")
+    parser.add_argument("--generator", choices=("design", "judge"), default="judge")
+    parser.add_argument("--cells", nargs="+", choices=CELLS, default=list(CELLS))
+    parser.add_argument("--studies", type=int, default=400)
+    parser.add_argument("--jobs", type=int, default=-1)
+    options = parser.parse_args()
+    features, judged = read_features(options.table), options.generator == "judge"
+    done = _read(options.out)
+    known = {(row["cell"], row["n"], row["which"], row["seed"]) for row in done}
+    first = 100_000 if judged else 0
+    todo = [
+        (name, n, which, first + seed)
+        for seed in range(options.studies)
+        for name in options.cells
+        for n in CELLS[name].sizes
+        for which in range(len(CELLS[name].strengths))
+    ]
+    pool = Parallel(n_jobs=options.jobs, return_as="generator_unordered")
+    with options.out.open("a", encoding="utf-8") as file:
+        tasks = (
+            delayed(audit_study)(features, *each, judged) for each in todo if each not in known
+        )
+        for row in pool(tasks):
+            print(json.dumps(row), file=file, flush=True)
+    table = summarise(_read(options.out))
+    print(markdown(list(table.columns), table.astype(str).to_numpy().tolist()))
 
 
 def _read(path: Path) -> list[dict[str, Any]]:

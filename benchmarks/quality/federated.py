@@ -25,6 +25,9 @@ from idfsmec.errors import InputError
 from idfsmec.federated import Summary, ledger, release
 from idfsmec.federated.streaming import open_source
 
+#: What channels are called: where some participants lack some, only electrodes are released.
+ELECTRODES = ("F3", "F4", "C3", "C4", "O1", "O2", "Fz", "Cz", "Pz", "Fp1")
+
 
 def main() -> None:
     """Print both tables and the membership test."""
@@ -62,7 +65,7 @@ def planted(n_seeds: int = 10) -> list[list[str]]:
 def cohort(n_sites: int, size: int, seed: int) -> tuple[list[FeatureTable], set[str]]:
     """Sites with 1 to 12 epochs per subject; each lacks one of ten channels."""
     rng = np.random.default_rng(seed)
-    columns = [f"C{v}__f{j}" for v in range(10) for j in range(8)]
+    columns = [f"{name}__f{j}" for name in ELECTRODES for j in range(8)]
     truth = set(rng.choice(columns, 12, replace=False).tolist())
     effect = np.array([0.7 * (column in truth) for column in columns])
     tables = []
@@ -203,9 +206,6 @@ def recovered(first: Summary, second: Summary, values: np.ndarray, y: np.ndarray
 # --- limits on the share of one subject ---------------------------------------------------------
 
 
-CHANNELS = ("F3", "F4", "C3", "C4", "O1", "O2")
-
-
 def most_share(limit: float, about: np.ndarray) -> np.ndarray:
     """Leave out who holds more than a share of a sum of squares."""
     return leave_out(about, lambda total, first, second: first > limit * total)
@@ -272,7 +272,7 @@ def dominance(paths: list[str], n_seeds: int = 10) -> list[list[str]]:
 def sites(n: int, seed: int) -> FeatureTable:
     """Subjects with features of heavy tails (Student's t of five degrees of freedom)."""
     rng = np.random.default_rng(1000 + seed)
-    columns = [f"{name}__f{j}" for name in CHANNELS for j in range(6)]
+    columns = [f"{name}__f{j}" for name in ELECTRODES[:6] for j in range(6)]
     y = np.arange(n) % 2
     X = rng.standard_t(5, size=(n, 36)) / np.sqrt(5 / 3) + np.outer(y, np.arange(36) % 5 == 0)
     return FeatureTable(
@@ -290,9 +290,9 @@ def planted_error(n: int, size: float, seed: int) -> float:
     )
     (site,) = summarise(table).sites
     inside, k = 2, site.labels.index("MDD")
-    if CHANNELS[1] not in site.channels or left_out(table)["s1"][1]:
+    if ELECTRODES[1] not in site.channels or left_out(table)["s1"][1]:
         return float("nan")
-    v = site.channels.index(CHANNELS[1])
+    v = site.channels.index(ELECTRODES[1])
     j = site.channel_columns[v][inside]
     counts = site.count[v].astype(float)
     S, P = site.sum_x[..., j], site.sum_xx[v][..., inside, inside]

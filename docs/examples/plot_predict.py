@@ -53,7 +53,15 @@ print(*predictions.notes, sep="\n")
 # %%
 # One row per participant: class, probability with its 95 % CI, and the channels that contribute most.
 frame = predictions.frame.assign(truth=[recording.label for recording in recordings])
-columns = ["subject", "truth", "predicted", "probability", "low", "high", "strongest channels"]
+columns = [
+    "subject",
+    "truth",
+    "predicted",
+    "probability of depressed",
+    "low",
+    "high",
+    "strongest channels",
+]
 frame[columns].round(2)
 
 # %%

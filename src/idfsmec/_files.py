@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import sqlite3
 import uuid
 from collections.abc import Iterator
@@ -101,6 +102,11 @@ def check_readable(*paths: Path) -> None:
 
 
 def _check_name(path: Path) -> None:
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(path)):
+        raise InputError(
+            f"{path}: is an address, and commands take files of this machine: copy it, or in "
+            "Python give pyarrow.dataset.dataset(...) of it to IDFSMEC().fit or summarise."
+        )
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -116,7 +122,7 @@ def refuse_moved(path: Path | None, opened: os.stat_result | None, what: str) ->
         )
 
 
-def refuse_oversized(what: str, n_values: int) -> None:
+def refuse_oversized(what: str, n_values: int, remedy: str = "split it") -> None:
     """Refuse, before it is read, what declares more numbers than this machine can hold."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -126,7 +132,7 @@ def refuse_oversized(what: str, n_values: int) -> None:
     if needed > memory:
         raise InputError(
             f"{what}: needs about {1e-9 * needed:,.1f} GB of memory, and this machine has "
-            f"{1e-9 * memory:,.1f} GB. Check that the file is not damaged, or split it."
+            f"{1e-9 * memory:,.1f} GB. Check that the file is not damaged, or {remedy}."
         )
 
 

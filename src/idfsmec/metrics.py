@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
+from scipy.stats import rankdata
 
 Scores = dict[str, float]
 Floats = NDArray[np.float64]
@@ -25,6 +26,17 @@ METRICS = (
 )
 #: What tuning may maximise: those, and the log loss by subject with its sign turned.
 CRITERIA = (*METRICS, "subject_neg_log_loss")
+#: Those of a score by subject: R2 against the mean of training, correlations, and the mean
+#: absolute error with that of this mean beside it.
+SCORE_METRICS = (
+    "subject_r2",
+    "subject_spearman",
+    "subject_pearson",
+    "subject_mae",
+    "subject_mae_of_mean",
+)
+#: What tuning may maximise for a score.
+SCORE_CRITERIA = (*SCORE_METRICS[:3], "subject_neg_squared_error")
 #: Decisions of a linear SVM times this are log odds, roughly: at its margin it is sure by 88 %.
 SVM_SLOPE = 2.0
 
@@ -71,6 +83,45 @@ def score_each(
         losses = _log_loss(*mean_decisions(decisions, y, subjects), slope=slope)
         return [{"subject_neg_log_loss": -float(loss)} for loss in losses]
     return [score_decisions(of_set, y, subjects, wanted, slope) for of_set in decisions]
+
+
+def score_predictions(
+    predicted: Floats, y: Floats, subjects: Codes, trained: Floats, wanted: Sequence[str]
+) -> Scores:
+    """Score predictions of a score, (n_samples,), by subject: by their means over its samples.
+
+    ``trained`` are the scores of the subjects of training. R2 is by how much the squared error is
+    below that of their mean, as a share of what that mean's is expected to be: the few subjects of
+    a fold vary more or less by chance, and averages of ratios to that would be too low. R2 is
+    negative where predictions are worse. Correlations are NaN where all predictions are equal.
+    """
+    given, true = mean_by_subject(np.stack([predicted, y], axis=1), subjects).T
+    errors, from_mean = true - given, true - trained.mean()
+    expected = trained.var(ddof=1) * (1 + 1 / trained.size)
+
+    def correlation(first: Floats, second: Floats) -> float:
+        a, b = first - first.mean(), second - second.mean()
+        size = np.sqrt((a @ a) * (b @ b))
+        near = 1e-12 * true.size * max(np.abs(first).max() * np.abs(second).max(), 1e-300)
+        return float(np.clip(a @ b / size, -1, 1)) if size > near else float("nan")
+
+    compute: dict[str, Callable[[], float]] = {
+        "subject_r2": lambda: float((from_mean**2 - errors**2).mean() / expected),
+        "subject_spearman": lambda: correlation(rankdata(given), rankdata(true)),
+        "subject_pearson": lambda: correlation(given, true),
+        "subject_mae": lambda: float(np.abs(errors).mean()),
+        "subject_mae_of_mean": lambda: float(np.abs(from_mean).mean()),
+        "subject_neg_squared_error": lambda: -float(errors @ errors) / errors.size,
+    }
+    return {name: compute[name]() for name in wanted}
+
+
+def mean_by_subject(values: Floats, subjects: Codes) -> Floats:
+    """Return the means over the samples of each subject, in order of the codes."""
+    member = np.unique(subjects, return_inverse=True)[1]
+    sums = np.zeros((member.max() + 1, *values.shape[1:]))
+    np.add.at(sums, member, values)
+    return np.asarray((sums.T / np.bincount(member)).T)
 
 
 def majority(decisions: Floats, y: Codes, subjects: Codes) -> tuple[Codes, Codes]:

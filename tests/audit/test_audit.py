@@ -22,33 +22,51 @@ FAST = {"n_splits": 3}
 MAIN = ["recording", "eeg", "regressed"]
 
 
-def test_a_device_associated_with_the_diagnosis_is_red():
+def test_a_device_that_coincides_with_the_diagnosis_is_red():
     found = audit(audited(device=1.0), **FAST)
-    assert found.level == "red"
+    assert (found.level, found.why) == ("red", "coincide")
     assert found.suspects == ["line_amplitude"]
-    assert found.models["eeg"]["auc"] > 0.8  # the EEG's figure is inflated
-    assert found.models[found.best_model]["auc"] > 0.9
-    assert "amplifier" in found.summary()
+    assert found.eeg["auc"] > 0.8  # the EEG's AUC is inflated
+    assert found.coincide > 0.9
+    assert "cannot be told apart" in found.summary()
 
 
-def test_nothing_of_the_recording_is_green():
-    found = audit(audited(illness=3.0, seed=1), parts=MAIN, **FAST)
+def test_a_device_that_the_prediction_follows_is_red():
+    found = audit(audited(60, device=0.6, seed=2), parts=MAIN, **FAST)
+    assert (found.level, found.why) == ("red", "carried")
+    assert [row["variables"] for row in found.carried] == [["line_amplitude"]]
+    assert found.carried[0]["p_holm"] < 0.05
+    assert "follows line noise within the groups" in found.summary()
+
+
+def test_nothing_of_the_recording_is_green_where_it_would_have_been_found():
+    found = audit(audited(80, illness=3.0, seed=1), parts=MAIN, **FAST)
     assert found.level == "green"
     assert found.suspects == []
-    assert found.models["eeg"]["auc"] > 0.8
+    assert found.eeg["auc"] > 0.8
+    assert found.missed["auc"] < 0.75
     assert found.matched == {} == found.regressed
 
 
-def test_an_eeg_that_does_better_than_the_recording_is_amber():
-    found = audit(audited(60, illness=9.0, device=0.7, seed=3), parts=MAIN, **FAST)
-    assert found.level == "amber"
-    assert found.difference["low"] > 0
+def test_random_labels_of_twenty_are_never_green():
+    levels = {audit(audited(20, seed=seed), parts=["recording"]).level for seed in range(5)}
+    assert "green" not in levels
+
+
+def test_who_was_recorded_is_amber_and_not_about_the_amplifier():
+    table = audited(60, illness=3.0, seed=1)
+    ages = 40.0 + 15 * (table.y == "MDD") + np.repeat(np.arange(60) % 7, 4)
+    table = FeatureTable(table.X, table.y, table.subjects, table.info, rows=ages.to_frame("age"))
+    found = audit(table, parts=MAIN, **FAST)
+    assert (found.level, found.why) == ("amber", "participants")
+    assert "Report the EEG adjusted for age; this is not about the amplifier." in found.summary()
 
 
 def test_too_few_subjects_are_grey():
     found = audit(audited(6, device=1.0), **FAST)
     assert (found.level, found.why) == ("grey", "few")
     assert "6 participants" in found.summary()
+    assert "no fact is found with a power of 80 %" in found.summary()
 
 
 def test_a_class_of_one_person_has_no_folds_and_no_error():
@@ -75,8 +93,8 @@ def test_a_table_made_by_hand_shows_who_lacks_a_channel():
 
 def test_without_the_device_nothing_is_left_of_the_eeg():
     found = audit(audited(60, device=0.6, seed=2), parts=MAIN, **FAST)
-    assert found.models["eeg"]["auc"] > 0.65
-    assert found.regressed["auc"] < found.models["eeg"]["auc"]
+    assert found.eeg["auc"] > 0.65
+    assert found.regressed["auc"] < found.eeg["auc"]
     assert found.matched["estimable"]
     assert found.matched["low"] < 0.5 < found.matched["high"]
 
@@ -90,7 +108,7 @@ def test_where_device_and_label_coincide_no_subjects_match():
 def test_what_the_recording_tells_is_always_part_of_it():
     found = audit(audited(12), parts=["names"], **FAST)
     assert len(found.variables)
-    assert found.models.keys() == {"logistic", "boosting"}
+    assert found.eeg == {}
     assert found.leaks["repeated"]["n_repeated"] == 0
 
 
@@ -98,6 +116,7 @@ def test_three_classes():
     found = audit(audited(45, device=1.0, labels=("A", "B", "C")), parts=MAIN, **FAST)
     assert found.level in {"red", "amber"}
     assert found.variables.iloc[0]["variable"] == "line_amplitude"
+    assert found.missed["n"] > 45
     assert "B" in found.summary()
 
 
@@ -115,6 +134,13 @@ def test_an_audit_is_exported_and_read_back(tmp_path):
     add_audit({"mine": audited(20)}, tmp_path, n_splits=4, n_jobs=1)
     kept = json.loads((tmp_path / "audit.json").read_text("utf-8"))
     assert kept["mine"]["level"] == audits_of(Results.read(tmp_path))["mine"].level
+
+
+def test_an_audit_of_another_version_is_refused_in_one_line(tmp_path):
+    results = add_audit({"mine": audited(20)}, tmp_path, n_splits=4, n_jobs=1)
+    del results.audit_parts["mine"]["recording"]["facts"]
+    with pytest.raises(InputError, match="of another version; run idfsmec audit again"):
+        audits_of(results)
 
 
 def with_sites(table, n_sites=3):
@@ -139,7 +165,7 @@ def test_one_site_at_a_time_is_left_out_of_everything():
         pipeline.set_params(settings=[default], costs=[0.01])
         decisions[here] = pipeline.fit_samples(samples.training).decide(samples.held_out)
     scores = score_decisions(decisions, arrays.y, arrays.subjects)
-    assert found.models["eeg"]["auc"] == pytest.approx(scores["subject_roc_auc"])
+    assert found.eeg["auc"] == pytest.approx(scores["subject_roc_auc"])
 
 
 def test_an_audit_follows_the_folds_of_the_run(tmp_path):

@@ -8,11 +8,11 @@ from sklearn.metrics import roc_auc_score
 
 from idfsmec.audit.confounding import (
     LabelledSubjects,
+    adjusting_columns,
     among_matched,
     auc_in_strata,
-    boosting_decisions,
-    judge_alone,
-    judge_together,
+    held_out_auc,
+    judge_facts,
     propensity,
     read_columns,
     residuals,
@@ -33,26 +33,33 @@ def subjects(y=Y):
     return LabelledSubjects(np.arange(y.size), y, int(y.max()) + 1)
 
 
-def logistic(values, y, folds):
-    found = judge_together(values, subjects(y), folds, n_permutations=1)
-    return np.array(found["logistic"])
-
-
 def auc(decisions, y):
     return roc_auc_score(y, decisions[:, 1] - decisions[:, 0])
 
 
-def test_the_logistic_regression_is_that_of_scikit_learn():
+def test_the_auc_of_held_out_subjects_is_that_of_scikit_learn():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(30, 4)) + Y[:, None] * [1.0, 0, 0, 0]
-    found = logistic(values, Y, FOLDS)
+    expected = np.zeros(30)
     for fold in range(5):
         train, test = fold != FOLDS, fold == FOLDS
         mean, std = values[train].mean(axis=0), values[train].std(axis=0)
         model = LogisticRegression(class_weight="balanced", tol=1e-10, max_iter=1000)
         model.fit((values[train] - mean) / std, Y[train])
-        expected = model.decision_function((values[test] - mean) / std)
-        assert found[test, 1] - found[test, 0] == pytest.approx(expected, abs=1e-4)
+        expected[test] = model.decision_function((values[test] - mean) / std)
+    assert held_out_auc(values, Y, FOLDS, 2) == pytest.approx(roc_auc_score(Y, expected))
+
+
+def test_adjusting_for_facts_knows_extremes_and_pairs():
+    rng = np.random.default_rng(0)
+    y, folds = np.arange(80) % 2, np.arange(80) // 2 % 5
+    distant = np.where(y == 0, rng.normal(0, 0.3, 80), rng.choice([-3.0, 3.0], 80))
+    sign = rng.choice([-1.0, 1.0], 80)
+    facts = variables(np.column_stack([distant, sign, sign * (2 * y - 1)]))
+    assert held_out_auc(adjusting_columns(facts, [["v0"]]), y, folds, 2) > 0.95
+    assert held_out_auc(adjusting_columns(facts, [["v1", "v2"]]), y, folds, 2) > 0.95
+    assert held_out_auc(adjusting_columns(facts, [["v1"], ["v2"]]), y, folds, 2) < 0.7
+    assert adjusting_columns(facts, []).shape == (80, 0)
 
 
 def test_subjects_with_the_same_acquisition_have_the_same_log_odds():
@@ -63,38 +70,40 @@ def test_subjects_with_the_same_acquisition_have_the_same_log_odds():
     assert np.corrcoef(found, values[:, 0])[0, 1] > 0.99
 
 
-def test_chance_gives_even_p_values():
-    rng = np.random.default_rng(1)
-    alone, together = [], []
-    for _ in range(60):
-        values = rng.normal(size=(30, 2))
-        alone += [
-            one["p"] for one in judge_alone(variables(values), subjects(), n_permutations=199)
-        ]
-        together.append(judge_together(values, subjects(), FOLDS, n_permutations=99)["p"])
-    for found in (alone, together):
-        assert 0.35 < np.mean(found) < 0.65
-        assert np.mean(np.array(found) < 0.1) < 0.25
-
-
-def test_a_variable_that_separates_is_found_alone_and_together():
+def test_a_fact_is_described_by_its_class_and_its_auc():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(30, 3))
-    values[:, 1] -= 3 * Y
-    found = judge_alone(variables(values), subjects())
-    assert found[1]["p"] < 0.002
-    assert (found[1]["class"], found[1]["higher"]) == (0, True)
-    assert found[1]["auc"] > 0.9
-    assert judge_together(values, subjects(), FOLDS, n_permutations=199)["p"] < 0.02
+    values[:, 1] -= 1.5 * Y
+    found = judge_facts(variables(values), subjects())
+    row = found["facts"][1]
+    assert (row["class"], row["higher"], row["shape"]) == (0, True, "value")
+    assert row["auc"] == pytest.approx(roc_auc_score(Y == 0, values[:, 1]))
+    assert row["low"] < row["auc"] < row["high"]
+    assert row["p_corrected"] < 0.005
+    assert found["pairs"] == []
 
 
-def test_boosting_sees_what_no_line_separates():
+def test_who_was_recorded_and_how_are_two_families():
     rng = np.random.default_rng(0)
-    y = np.arange(80) % 2
-    values = np.where(y == 0, rng.normal(0, 0.3, 80), rng.choice([-3.0, 3.0], 80))[:, None]
-    folds = np.arange(80) // 2 % 5
-    assert auc(boosting_decisions(values, y, folds, 2), y) > 0.95
-    assert auc(logistic(values, y, folds), y) < 0.7
+    values = variables(rng.normal(size=(30, 3)))
+    names = [("age", ""), ("sfreq", ""), ("device", "B")]
+    values.columns = pd.MultiIndex.from_tuples(names, names=["variable", "level"])
+    values["age", ""] += 5 * Y
+    found = judge_facts(values, subjects())
+    assert {row["variable"]: row["family"] for row in found["facts"]} == {
+        "age": "participants",
+        "sfreq": "acquisition",
+        "device": "acquisition",
+    }
+    assert found["critical_p"].keys() == {"acquisition", "participants"}
+
+
+def test_an_extreme_fact_is_described_by_its_distance_from_the_median():
+    distance = np.where(Y == 1, 2.0, 0.5) * np.where(np.arange(30) // 2 % 2, 1, -1)
+    values = distance + np.random.default_rng(0).normal(0, 0.1, 30)
+    (row,) = judge_facts(variables(values[:, None]), subjects())["facts"]
+    assert (row["shape"], row["class"], row["higher"]) == ("extremes", 1, True)
+    assert row["auc"] > 0.95
 
 
 def test_among_matching_subjects_a_proxy_of_the_acquisition_tells_nothing():

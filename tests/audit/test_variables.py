@@ -65,7 +65,9 @@ def test_names_of_subjects_are_no_circumstance():
     many = audited(30)
     rows = pd.DataFrame({"device": np.repeat([f"x{i}" for i in range(30)], 4)})
     table = FeatureTable(many.X, many.y, many.subjects, many.info, rows=rows)
-    assert "device" not in encode_variables(table)[0]
+    found, about = encode_variables(table)
+    assert "device" not in found
+    assert about["named"] == ["device"]
 
 
 def test_a_subject_under_two_labels_counts_in_each():
@@ -87,16 +89,13 @@ def test_headers_that_contradict_the_study_are_counted():
     table = audited(4)
     for number, recording in enumerate(table.info["recordings"]):
         recording["facts"]["shared_name"] = number % 2
-    assert encode_variables(table)[1]["headers"] == {"shared_name": 2}
+    assert encode_variables(table)[1]["headers"] == {"shared_name": ["s01", "s03"]}
 
 
 def test_kinds_and_words():
-    assert [kind_of(name) for name in ("n_channels", "drift", "age", "site")] == [
-        "device",
-        "signal",
-        "subject",
-        "study",
-    ]
+    names = ("n_channels", "drift", "cap", "shared_name", "age", "site", "medication")
+    kinds = ["device", "signal", "study", "study", "subject", "subject", "subject"]
+    assert [kind_of(name) for name in names] == kinds
     assert say_variable("line_amplitude") == "line noise"
     assert say_variable("age") == "age"
 

@@ -220,7 +220,7 @@ def test_an_audit_says_its_verdict_and_writes_page_and_checklist(tmp_path):
     done = run(*words)
     assert done.exit_code == 0, done.output + done.stderr
     text = " ".join(done.output.split())
-    assert "Acquisition separates the groups as well as the EEG does" in text
+    assert "Acquisition and diagnosis cannot be told apart" in text
     assert 'class="verdict red"' in (tmp_path / "audit.html").read_text("utf-8")
     checklist = (tmp_path / "reporting.md").read_text("utf-8")
     for part in ("TRIPOD+AI", "REFORMS", "COBIDAS-MEEG", "- [ ] "):

@@ -111,6 +111,14 @@ def test_a_folder_of_files_is_one_table(tmp_path):
         ranking = cli.select(tmp_path / source, tmp_path / "r.csv", force=True)
         weights[source] = ranking.set_axis(names_of(ranking))["feature_weight"].sort_index()
     pd.testing.assert_series_equal(weights["data"], weights["all.parquet"], atol=1e-9)
+    made.by_subject().write(tmp_path / "means.parquet")
+    wanted = cli.select(tmp_path / "means.parquet", tmp_path / "r.csv", electrodes=2, force=True)
+    for source in ("data", "all.parquet"):
+        means = {"per": "participant", "electrodes": 2, "force": True}
+        ranking = cli.select(tmp_path / source, tmp_path / "r.csv", **means)
+        pd.testing.assert_frame_equal(ranking, wanted, atol=1e-9)
+    refused = run("select", "a.summary", "--per", "participant")
+    assert "--per needs the rows of participants" in refused.text
     made.select_channels(["E2"]).write(tmp_path / "data" / "part1" / "x.parquet")
     refused = run("select", tmp_path / "data", "-o", tmp_path / "r.csv", "--force")
     assert refused.exit_code == 2

@@ -74,7 +74,7 @@ def test_predict_writes_a_table_and_pages(model, newcomers, tmp_path):
     frame = pd.read_csv(tmp_path / "p.csv")
     assert frame["subject"].tolist() == [f"s0{i}" for i in range(6)]
     assert frame["predicted"].isin(["HC", "MDD"]).all()
-    assert frame["probability"].between(0.5, 1).all()
+    assert frame["probability of MDD"].between(0, 1).all()
     pages = sorted(path.name for path in (tmp_path / "pages").iterdir())
     assert pages == [f"s0{i}.html" for i in range(6)]
     assert "no diagnosis" in (tmp_path / "pages" / "s00.html").read_text()
@@ -203,10 +203,10 @@ def test_participants_far_outside_get_no_probability_unless_allowed(model, newco
     result = run("predict", model, path, "-o", out)
     assert result.exit_code == 0, result.output
     assert "no probability without --allow-unusual" in result.stderr.replace("\n", " ")
-    assert pd.read_csv(out)["probability"].isna().all()
+    assert pd.read_csv(out)["probability of MDD"].isna().all()
     result = run("predict", model, path, "-o", out, "--allow-unusual", "--force")
     assert result.exit_code == 0, result.output
-    assert pd.read_csv(out)["probability"].notna().all()
+    assert pd.read_csv(out)["probability of MDD"].notna().all()
 
 
 def test_train_refuses_a_clock_before_1980_and_a_prevalence_that_is_none(

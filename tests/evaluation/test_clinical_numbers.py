@@ -1,5 +1,7 @@
 """Clinical scores of given probabilities, by their definitions."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,10 +11,13 @@ from idfsmec.errors import InputError
 from idfsmec.evaluation.clinical import (
     calibration_groups,
     check_prevalence,
+    clinical_frame,
+    clinical_scores,
     subject_groups,
     summarise_clinical,
 )
 from idfsmec.metrics import diagnostic_scores, net_benefit, wilson_interval
+from idfsmec.prediction.calibration import Calibration
 from idfsmec.table import FeatureTable
 
 
@@ -125,3 +130,58 @@ def test_of_three_classes_the_predicted_one_is_calibrated():
     assert found["class"] == ""
     assert found["brier"] == pytest.approx((0.4**2 + 0.5**2 + 0.2**2) / 3)
     assert found["bins"][0]["observed"] == pytest.approx(2 / 3)
+
+
+@pytest.fixture
+def results():
+    """Held-out probabilities of 40 participants in two repeats, of two methods."""
+    rng = np.random.default_rng(0)
+    subject = np.tile(np.arange(40), 4)
+    true = subject % 4 == 0
+    rows = {
+        "table": "t",
+        "method": np.repeat(["ANOVA F", "ours"], 80),
+        "subject": subject,
+        "true": true.astype(int),
+        "probability": np.clip(0.4 + 0.2 * true + 0.2 * rng.normal(size=160), 0.01, 0.99),
+        "rate": 0.3,
+    }
+    table = {"labels": ["HC", "MDD"], "groups": {"sex": ["f", "m"] * 20}}
+    return SimpleNamespace(
+        held_out=pd.DataFrame(rows),
+        tables={"t": table, "none": table},
+        methods={"ours": {"family": "proposed"}},
+        protocol={"prevalence": 0.1},
+    )
+
+
+@pytest.mark.parametrize("method", ["ours", "ANOVA F"])
+def test_clinical_scores_are_those_of_mean_probabilities_calibrated_by_the_others(results, method):
+    found = clinical_scores(results, method=method)
+    rows = results.held_out[results.held_out["method"] == method]
+    means = rows["probability"].to_numpy().reshape(2, 40).mean(axis=0)
+    true = np.arange(40) % 4 == 0
+    left = np.column_stack([1 - means, means])
+    held_out = {"true": true.astype(int), "prior": [0.5, 0.5], "shares": [1.0], "left": [left]}
+    probability = Calibration(held_out).leave_one_out()[:, 1]
+    groups = {"sex": ["f", "m"] * 20}
+    expected = summarise_clinical("MDD", true, probability, 0.5, groups, 0.1)
+    assert {name: found[name] for name in expected} == expected
+    assert (found["method"], found["rate"], found["n_subjects"]) == (method, 0.3, [30, 10])
+    assert clinical_scores(results)["method"] == "ours"
+    assert clinical_scores(results, "none") is None
+
+
+def test_the_file_has_a_row_for_each_score_of_all_and_of_each_group(results):
+    frame, scored = clinical_frame(results), clinical_scores(results)
+    assert set(frame["table"]) == {"t"}
+    everyone = frame[frame["by"] == "all"]
+    assert set(everyone[["n_other", "n_class"]].itertuples(index=False, name=None)) == {(30, 10)}
+    curve = everyone[everyone["score"] == "net benefit"]
+    assert_allclose(curve["value"], [point["mean"] for point in scored["decision_curve"]])
+    assert_allclose(curve["acting_on_all"], [point["all"] for point in scored["decision_curve"]])
+    women = frame[frame["group"] == "f"].set_index("score")
+    assert (
+        women.loc["specificity", "value"] == scored["groups"][0]["scores"]["specificity"]["mean"]
+    )
+    assert set(frame["group"]) == {"", "f", "m"}

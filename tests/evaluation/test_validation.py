@@ -60,7 +60,7 @@ def validation(model, other):
 @pytest.fixture(scope="module")
 def known(model, validation):
     """True class, probability as predicted, and adjusted to the shares of the classes here."""
-    frame = validation.predictions.dropna(subset="probability")
+    frame = validation.predictions.dropna(subset="predicted")
     y = (frame["true"] == "MDD").to_numpy()
     given = frame["probability of MDD"].to_numpy()
     odds = y.mean() / (1 - y.mean()) / (model.prior[1] / model.prior[0])
@@ -159,7 +159,7 @@ def test_groups_are_scored_by_their_participants_and_conditions_by_their_samples
     model, other, validation
 ):
     groups = {(g["by"], g["group"]): g for g in validation.measured["clinical"]["groups"]}
-    frame = validation.predictions.dropna(subset="probability").set_index("subject")
+    frame = validation.predictions.dropna(subset="predicted").set_index("subject")
     men = [f"s{i:02d}" for i in range(62) if i % 3 == 0]
     frame = frame[frame.index.isin(men)]
     found = roc_auc_score(frame["true"] == "MDD", frame["probability of MDD"])

@@ -14,6 +14,7 @@ from idfsmec.errors import ExistingFileError, InputError, RecordingError, Unexpe
 from idfsmec.features import (
     Feature,
     FeatureSettings,
+    batch,
     extract_recording,
     extract_table,
     extract_to_file,
@@ -329,6 +330,34 @@ def test_a_folder_deleted_during_a_run_ends_it(sound, tmp_path, after):
     assert not out.exists()
 
 
+def test_a_folder_holds_the_table_of_one_file_in_pieces(
+    recordings, study, spoil, extraction, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(batch, "_PIECE", 7 * 342)  # about two recordings
+    last = study.with_name("s04.edf")
+    whole = last.read_bytes()
+    spoil(last)
+    folder = tmp_path / "table"
+    with pytest.raises(InputError, match="Finished recordings are kept"):
+        extract_to_file(recordings, folder)
+    last.write_bytes(whole)
+    done = extract_to_file(recordings, folder)
+    assert [outcome.status for outcome in done.outcomes] == ["resumed"] * 3 + ["done"]
+    names = sorted(path.name for path in folder.glob("*.parquet"))
+    assert names == ["part-00000.parquet", "part-00001.parquet"]
+    assert len({tuple(FeatureTable.read(folder / name).X.columns) for name in names}) == 1
+    read = FeatureTable.read(folder)
+    assert done.table.equals(read)
+    assert read.equals(extraction.table)
+    lines = extraction.summary().splitlines()
+    assert [line for line in done.summary().splitlines() if "resumed" not in line] == lines
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["study", "table"]
+    with pytest.raises(InputError, match="exists already"):
+        extract_to_file(recordings, folder)
+    extract_to_file(recordings[:1], folder, overwrite=True)
+    assert len(FeatureTable.read(folder)) == 4
+
+
 def test_an_existing_table_is_not_replaced_unasked(sound, tmp_path):
     output = tmp_path / "table.csv"
     output.write_text("precious")
@@ -339,8 +368,13 @@ def test_an_existing_table_is_not_replaced_unasked(sound, tmp_path):
     assert len(FeatureTable.read(output)) == 12
 
 
-@pytest.mark.parametrize(("name", "message"), [("table.xlsx", "ends in"), ("", "is a folder")])
+@pytest.mark.parametrize(
+    ("name", "message"), [("table.xlsx", "ends in"), ("", "holds a.txt"), ("a", "is a file")]
+)
 def test_an_output_that_cannot_be_written_is_refused_first(sound, tmp_path, name, message):
+    (tmp_path / "a.txt").touch()
+    (tmp_path / "a").touch()
+    (tmp_path / ("a" if name == "" else "a.txt")).unlink()
     with pytest.raises(InputError, match=message):
         extract_to_file(sound, tmp_path / name)
 

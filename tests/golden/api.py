@@ -133,8 +133,6 @@ RENAMED: dict[str, str] = {
 RENAMED_IN: dict[str, dict[str, str]] = {
     "audit": {
         "n_subjects": "n_people",
-        "models": "figures",
-        "best_model": "recording",
         "matched": "alike",
         "estimable": "told",
     },
@@ -154,6 +152,22 @@ OPTIONS: dict[str, str | None] = {
 }
 #: Name of a file at 144077f -> today's, for files that cases read.
 FILES: dict[str, str] = {}
+
+
+def of_predicted(frame):
+    """Columns of predictions as at 144077f: probability and interval of the predicted class."""
+    (second,) = (name for name in frame if name.startswith("probability of "))
+    ill = frame["predicted"] == second.removeprefix("probability of ")
+    one, low, high = frame[second], frame["low"], frame["high"]
+    first = {
+        "predicted": frame["predicted"],
+        "probability": one.where(ill, 1 - one),
+        "low": low.where(ill, 1 - high),
+        "high": high.where(ill, 1 - low),
+        "probability of HC": 1 - one,
+        second: one,
+    }
+    return pd.concat([frame.iloc[:, :1], pd.DataFrame(first), frame.iloc[:, 5:]], axis=1)
 
 
 def old_names(case):

@@ -40,7 +40,7 @@ def written(folder):
 
 
 def headings(page):
-    found = re.findall(r"<h[12][^>]*>([^<]*)", page.read_text("utf-8"))
+    found = re.findall(r"<h[12][^>]*>(?:<a[^>]*>)?([^<]*)", page.read_text("utf-8"))
     return [text.strip() for text in found]
 
 
@@ -150,13 +150,11 @@ def audit(folder):
     found = {}
     for name, device in {"confounded": 1.0, "by chance": 0.0}.items():
         out, made = audited(folder, device)
-        recording = {key: value for key, value in made["figures"].items() if key != "eeg"}
         found[name] = {
             "level": made["level"],
             "variables": made["variables"],
-            "figures": recording,
-            "suspects": made["suspects"],
-            "p_together": made["p_together"],
+            "coincide": made["coincide"],
+            "missed": made["missed"],
             "repeated": made["leaks"]["repeated"]["n_repeated"],
         }
     return {**found, "files": [name for name in written(out) if name.endswith(("html", "md"))]}
@@ -169,8 +167,8 @@ def audit_of_the_eeg(folder):
         made = audited(folder, device)[1]
         leaks = {key: made["leaks"][key] for key in ("subject", "by_sample", "before", "shuffled")}
         found[f"device {device:g}"] = {
-            "eeg": made["figures"]["eeg"],
-            "difference": made["difference"],
+            "eeg": made["eeg"],
+            "carried": made["carried"],
             "regressed": {k: v for k, v in made["regressed"].items() if k != "variables"},
             "leaks": leaks,
         }
@@ -286,7 +284,8 @@ def trained(folder):
     new = table(make_table(6, seed=11), folder / "new.csv")
     pages = folder / "pages"
     run("predict", model, new, "-o", folder / "predicted.csv", "--pages", pages)
-    return model, api.read_csv(folder / "predicted.csv", "predictions"), pages
+    frame = api.of_predicted(api.read_csv(folder / "predicted.csv", "predictions"))
+    return model, frame, pages
 
 
 @case("commands")
@@ -330,7 +329,7 @@ def train_another_method(folder):
     api.save_model(made, model)
     new = table(make_table(6, seed=11), folder / "again.csv")
     run("predict", model, new, "-o", folder / "ridge.csv")
-    frame = api.read_csv(folder / "ridge.csv", "predictions")
+    frame = api.of_predicted(api.read_csv(folder / "ridge.csv", "predictions"))
     measured = api.load_model(model).performance["metrics"]
     return {
         "predicted": frame["predicted"],
@@ -351,8 +350,8 @@ def predict_recordings(folder):
     study = folder / "study"
     out = folder / "asked.csv"
     run("predict", folder / "recordings.skops", study / "s0.edf", study / "s1.vhdr", "-o", out)
-    asked = api.read_csv(out, "predictions")
-    frame = api.predict_subjects(model, whole)
+    asked = api.of_predicted(api.read_csv(out, "predictions"))
+    frame = api.of_predicted(api.predict_subjects(model, whole))
     same = np.allclose(asked["probability"], frame["probability"].head(2), atol=1e-6)
     return {
         "predicted": asked["predicted"],

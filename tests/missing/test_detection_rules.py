@@ -74,7 +74,7 @@ def test_ordinary_epochs_pass():
 
 @pytest.mark.parametrize(("n_flat", "hit"), [(1, False), (2, True)])
 def test_flat_is_a_quarter_of_windows_below_a_twentieth(n_flat, hit):
-    for level, low in ((0.049, True), (0.051, False)):
+    for level, low in ((0.049, True), (0.05, False)):
         stats = with_value(ordinary(), "window_sd", level, (*AT, slice(n_flat)))
         assert found(stats) == ({"flat": {AT}} if hit and low else {})
     assert found(with_value(ordinary(), "window_sd", 0.0, (*AT,)), flat=0) != {"flat": {AT}}
@@ -82,7 +82,7 @@ def test_flat_is_a_quarter_of_windows_below_a_twentieth(n_flat, hit):
 
 @pytest.mark.parametrize("level", [2.0, 4.0])
 def test_flat_is_also_a_twentieth_of_the_other_channels(level):
-    for share, hit in ((0.049, True), (0.051, False)):
+    for share, hit in ((0.049, True), (0.05, False)):
         stats = with_value(ordinary(), "window_sd", share * level, everywhere=level)
         assert found(stats) == ({"flat": {AT}} if hit else {})
 
@@ -108,7 +108,7 @@ class TestAmplitude:
 
     @pytest.mark.parametrize(
         ("others", "value", "hit"),
-        [(1.0, 7.9, False), (1.0, 8.1, True), (0.5, 4.9, False), (0.5, 5.1, True)],
+        [(1.0, 8.0, False), (1.0, 8.1, True), (0.5, 5.0, False), (0.5, 5.1, True)],
     )
     def test_eight_times_the_others_and_a_sixth_of_the_limit(self, others, value, hit):
         options = {"reason": "amplitude", "everywhere": others}
@@ -122,7 +122,7 @@ class TestDrift:
 
     @pytest.mark.parametrize(
         ("usual", "value", "hit"),
-        [(0.5, 7.4, False), (0.5, 7.6, True), (2.0, 7.9, False), (2.0, 8.1, True)],
+        [(0.5, 7.5, False), (0.5, 7.6, True), (2.0, 8.0, False), (2.0, 8.1, True)],
     )
     def test_four_times_that_of_other_epochs_and_half_of_the_limit(self, usual, value, hit):
         options = {"reason": "amplitude", "everywhere": usual}
@@ -130,7 +130,7 @@ class TestDrift:
 
     @pytest.mark.parametrize(
         ("others", "value", "hit"),
-        [(0.5, 4.4, False), (0.5, 4.6, True), (1.2, 4.7, False), (1.2, 4.9, True)],
+        [(0.5, 4.5, False), (0.5, 4.6, True), (1.2, 4.8, False), (1.2, 4.9, True)],
     )
     def test_four_times_that_of_other_channels_that_it_does_not_follow(self, others, value, hit):
         channel = slice(None), AT[1]
@@ -151,13 +151,13 @@ class TestPops:
 
     @pytest.mark.parametrize(
         ("usual", "value", "hit"),
-        [(4.0, 29.9, False), (4.0, 30.1, True), (8.0, 47.9, False), (8.0, 48.1, True)],
+        [(4.0, 30.0, False), (4.0, 30.1, True), (8.0, 48.0, False), (8.0, 48.1, True)],
     )
     def test_six_times_the_usual_jump_and_half_of_the_limit(self, usual, value, hit):
         options = {"reason": "pop", "cells": EVERY, "everywhere": usual}
         assert hits(ordinary(), "jumps", value, self.second, **options) == hit
 
-    @pytest.mark.parametrize(("value", "hit"), [(44.9, False), (45.1, True)])
+    @pytest.mark.parametrize(("value", "hit"), [(45.0, False), (45.1, True)])
     def test_fifteen_times_near_the_eyes_and_where_the_place_is_not_known(self, value, hit):
         stats = with_value(ordinary(), "jumps", value, self.second, everywhere=3.0)
         names = ["Fp1", "x1", *NAMES[2:]]
@@ -166,7 +166,7 @@ class TestPops:
 
     @pytest.mark.parametrize(
         ("others", "value", "hit"),
-        [(4.0, 14.9, False), (4.0, 15.1, True), (6.0, 17.9, False), (6.0, 18.1, True)],
+        [(4.0, 15.0, False), (4.0, 15.1, True), (6.0, 18.0, False), (6.0, 18.1, True)],
     )
     def test_three_times_that_of_any_neighbour_in_the_same_second(self, others, value, hit):
         options = {"reason": "pop", "everywhere": others}
@@ -183,8 +183,8 @@ class TestLineNoise:
         ("eeg", "value", "hit"),
         [
             (100.0, 10.0, False), (100.0, 10.1, True),  # the limit
-            (0.5, 4.9, False), (0.5, 5.1, True),  # ten times the EEG
-            (0.01, 0.49, False), (0.01, 0.51, True),  # a twentieth of the limit
+            (0.5, 5.0, False), (0.5, 5.1, True),  # ten times the EEG
+            (0.01, 0.5, False), (0.01, 0.51, True),  # a twentieth of the limit
         ],
     )  # fmt: skip
     def test_of_all_channels_alike(self, eeg, value, hit):
@@ -193,7 +193,7 @@ class TestLineNoise:
 
     @pytest.mark.parametrize(
         ("others", "value", "hit"),
-        [(0.2, 2.9, False), (0.2, 3.1, True), (0.7, 3.4, False), (0.7, 3.6, True)],
+        [(0.2, 3.0, False), (0.2, 3.1, True), (0.7, 3.5, False), (0.7, 3.6, True)],
     )
     def test_of_one_channel_five_times_the_others_and_three_times_its_eeg(
         self, others, value, hit
@@ -211,7 +211,7 @@ class TestLineNoise:
         assert found(unlike, removed=removed) == {reason: {AT}}
         assert found(ordinary(), removed=removed) == {}
 
-    @pytest.mark.parametrize(("tilt", "hit"), [(1.9, True), (2.1, False)])
+    @pytest.mark.parametrize(("tilt", "hit"), [(1.9, True), (2.0, False)])
     def test_without_neighbours_the_tilt_of_the_spectrum_says_whether_there_is_eeg(
         self, tilt, hit
     ):

@@ -127,7 +127,8 @@ def test_search_and_benchmark_try_the_same_by_default():
     assert search.costs == protocol.svm_costs
     assert search.n_features_to_select == protocol.ks
     assert search.cv == protocol.n_inner_splits
-    assert search.scoring == protocol.tuned_by
+    assert search.scoring is None  # the default of the target: subject_neg_log_loss
+    assert protocol.tuned_by == "subject_neg_log_loss"
     (method,) = find_methods(["IDFS-MEC"])
     pairs = {(one["lam"], one["gamma"]) for one in method.settings}
     assert pairs == {(lam, gamma) for lam in search.lams for gamma in search.gammas}

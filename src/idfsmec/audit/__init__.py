@@ -1,8 +1,9 @@
-"""Audit of a table: whether acquisition separates the groups as well as the EEG does, and leaks.
+"""Audit of a table: whether groups differ in who or how was recorded, and leaks.
 
-Read in this order: ``confounding`` (how subjects were recorded, against the diagnosis, and the EEG
-without it), ``audit_tasks`` (how an audit is run, and what mistakes in a protocol would add to the
-EEG's score), ``verdict`` (all of it put together, and in words).
+Read in this order: ``association`` (the tests, and what they could have missed), ``confounding``
+(the facts of each subject, and the EEG without them), ``audit_tasks`` (how an audit is run, and
+what mistakes in a protocol would add to the EEG's score), ``verdict`` (all of it put together, and
+in words).
 """
 
 import lazy_loader

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,9 @@ from sklearn.metrics.pairwise import euclidean_distances
 from idfsmec._files import write_json
 from idfsmec._parallel import count_jobs
 from idfsmec.audit import confounding
+from idfsmec.audit.association import carried_facts
 from idfsmec.audit.confounding import encode_variables
-from idfsmec.audit.verdict import Audit, audits_of, find_suspects, put_together
+from idfsmec.audit.verdict import Audit, audits_of, found_units, put_together
 from idfsmec.errors import InputError
 from idfsmec.evaluation.results import AUDIT, Results
 from idfsmec.evaluation.run import (
@@ -34,7 +35,7 @@ from idfsmec.evaluation.run import (
 )
 from idfsmec.evaluation.store import TaskResult
 from idfsmec.evaluation.tasks import UNFIT, Task, describe_method, make_task, rank_whole
-from idfsmec.metrics import Codes, Floats, Scores, holm, score_decisions
+from idfsmec.metrics import Codes, Floats, Scores, score_decisions
 from idfsmec.prediction.folds import Fold, FoldUnit, make_folds, most_splits
 from idfsmec.prediction.methods import Method
 from idfsmec.prediction.samples import Samples, TrainingSamples
@@ -73,13 +74,13 @@ def audit(
     parts: Sequence[str] | None = None,
     progress: Listener | None = None,
 ) -> Audit:
-    """Test whether acquisition separates the groups as well as the EEG does.
+    """Test whether the groups differ in who or how was recorded, and whether the EEG carries it.
 
-    What is known of how each subject was recorded (acquisition facts, columns of the manifest,
-    what the table itself shows) is tested against the diagnosis: each variable alone, and all
-    together by models with subjects held out, in the folds in which the EEG is scored (IDFS-MEC,
-    untuned, first 20 features). Then the EEG is scored among subjects whose acquisition matches
-    and with those variables regressed out, and usual leaks are looked for.
+    What is known of each subject and recording (acquisition facts, columns of the manifest, what
+    the table itself shows) is tested against the diagnosis: each fact alone, at both extremes, and
+    in pairs. Facts that are associated are held against the EEG's decisions on subjects held out
+    (IDFS-MEC, untuned, first 20 features) within each diagnosis. Then the EEG is scored among
+    subjects who match and with those facts regressed out, and usual leaks are looked for.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ def audit(
     n_jobs : int, optional
         Processes, as in joblib: -1 is one per core. Results do not depend on it.
     parts : sequence of str, optional
-        Beside ``recording``, which all else is compared with, only some of ``eeg``,
+        Beside ``recording``, the tests of all facts, only some of ``eeg``,
         ``regressed``, ``by_sample``, ``before``, ``shuffled``, ``names``.
     progress : callable, optional
         Called with a :class:`~idfsmec.progress.Progress` at the start and after each part.
@@ -121,7 +122,7 @@ def audit(
     ... )
     >>> result = audit(extract_table(cohort.recordings).table, n_splits=4, parts=["eeg"])
     >>> result.level, result.suspects[:2]
-    ('red', ['line_amplitude', 'amplitude'])
+    ('red', ['amplitude', 'drift'])
     """
     if unknown := [part for part in parts or () if part not in PARTS]:
         raise InputError(f"there is no part {unknown[0]!r}; choose from {', '.join(PARTS)}")
@@ -213,7 +214,7 @@ def _plan(
 ) -> Iterator[Task]:
     """List the tasks; the longest first, so that none waits for it."""
     scored = method_or_ours(None)
-    decided_by = {"kind": "audit 2", "described": describe_method(scored), **how}
+    decided_by = {"kind": "audit 3", "described": describe_method(scored), **how}
     of_columns, names = pd.factorize(variables.columns.get_level_values("variable"))
     levels = variables.columns.get_level_values("level")
     named = "\x1f".join([*names, *levels, str(about["described"])])
@@ -266,29 +267,22 @@ class _Parts:
         given = table.y, table.subjects, folds, n_splits, self.seed
         return make_folds(*given, sites=table.sites)
 
+    @cached_property
     def tests(self) -> dict[str, Any]:
-        """Tests of each variable, and of all together, corrected for their number."""
-        variables, subjects, together = self.variables, self.subjects, {}
-        alone = confounding.judge_alone(variables, subjects, seed=self.seed)
-        if self.splits and alone:
-            given = variables.to_numpy(), subjects, self.fold_of
-            together = confounding.judge_together(*given, seed=self.seed)
-        tests = [test for test in (*alone, together) if test]
-        for test, p in zip(tests, holm([test["p"] for test in tests]).tolist(), strict=True):
-            test["p_holm"] = p
-        return {"alone": alone, "together": together}
+        """Tests of each family of variables against the diagnosis."""
+        return confounding.judge_facts(self.variables, self.subjects, seed=self.seed)
 
     def recording(self) -> dict[str, Any]:
-        """Score acquisition alone: each variable, and all of them together."""
-        variables, subjects, tests = self.variables, self.subjects, self.tests()
-        y, n_classes = subjects.y, subjects.n_classes
-        if tests["together"]:
-            given = variables.to_numpy(), y, self.fold_of, n_classes
-            tests["together"]["boosting"] = confounding.boosting_decisions(*given).tolist()
-        suspects = variables[find_suspects(tests)].to_numpy()
+        """Test what is known of subjects and recordings."""
+        variables, tests, y = self.variables, self.tests, self.subjects.y
+        n_classes, coincide = self.subjects.n_classes, None
+        everything = confounding.adjusting_columns(variables, found_units(tests))
+        if (units := found_units(tests, "acquisition")) and self.splits:
+            values = confounding.adjusting_columns(variables, units)
+            coincide = confounding.held_out_auc(values, y, self.fold_of, n_classes)
         return tests | {
-            "propensity": confounding.propensity(suspects, y, n_classes).tolist(),
-            "leader": confounding.leading_decisions(variables, subjects, tests["alone"]),
+            "coincide": coincide,
+            "propensity": confounding.propensity(everything, y, n_classes).tolist(),
             "y": y.tolist(),
             "classes": [str(name) for name in self.table.classes],
             "n_splits": len(self.splits),
@@ -297,16 +291,26 @@ class _Parts:
         }
 
     def eeg(self) -> dict[str, Any]:
-        """Score the EEG on held-out subjects."""
+        """Score the EEG on held-out subjects, and test which facts its decisions carry."""
         decisions = self._decide(self.table, self.splits)
+        of_subjects, y = self.subjects.mean(decisions), self.subjects.y
+        columns = of_subjects if y.max() > 1 else of_subjects[:, 1:] - of_subjects[:, :1]
+        carried = [
+            {**row, "family": family}
+            for family in confounding.FAMILIES
+            for row in carried_facts(
+                columns, self.variables, found_units(self.tests, family), y, seed=self.seed
+            )
+        ]
         scores = _score_samples(decisions, self.table)
-        return {"decisions": self.subjects.mean(decisions).tolist(), "scores": scores}
+        return {"decisions": of_subjects.tolist(), "scores": scores, "carried": carried}
 
     def regressed(self) -> dict[str, Any]:
         """Score the EEG after regressing out the variables associated with the diagnosis."""
-        if not (names := find_suspects(self.tests())):
+        if not (units := found_units(self.tests)):
             return {}
-        nuisance = self.variables[names].to_numpy()
+        names = list(dict.fromkeys(name for unit in units for name in unit))
+        nuisance = confounding.adjusting_columns(self.variables, units)
         decisions = self._decide(self.table, self.splits, nuisance=nuisance)
         return {"decisions": self.subjects.mean(decisions).tolist(), "variables": names}
 

@@ -1,8 +1,8 @@
-"""Confounding: acquisition variables against the diagnosis, and the EEG adjusted for them.
+"""Confounding: what is known of each subject and recording, and the EEG adjusted for it.
 
-Variables come from the acquisition facts of the recordings, the manifest and the table itself; age
-and sex are among them. The unit is a subject within a label. Each variable is tested alone, all
-together by a logistic regression with subjects held out; labels are permuted.
+Variables come from the acquisition facts of the recordings, the manifest and the table itself. Who
+was recorded (age, sex, site, ...) and how it was recorded are two families. The unit is a subject
+within a label.
 """
 
 from __future__ import annotations
@@ -17,9 +17,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
-from sklearn.ensemble import GradientBoostingClassifier
-from sklearn.utils.class_weight import compute_sample_weight
 
+from idfsmec.audit.association import (
+    N_PERMUTATIONS,
+    columns_of,
+    distance_from_median,
+    judge_family,
+)
 from idfsmec.errors import InputError
 from idfsmec.metrics import (
     Codes,
@@ -69,11 +73,13 @@ _SIGNAL = {
 #: Columns of a manifest that are taken without asking, in small letters. All others may be the
 #: illness itself, such as the score of a questionnaire.
 _STUDY = {
-    *("site", "session", "condition", "device", "amplifier", "cap", "montage", "laboratory"),
-    *("lab", "centre", "center", "run", "technician", "operator", "year", "batch"),
+    *("session", "condition", "device", "amplifier", "cap", "montage", "laboratory", "lab"),
+    *("run", "technician", "operator", "year", "batch"),
 }
-_SUBJECT = {"age", "sex", "gender", "handedness", "hand", "education"}
+_SUBJECT = {"age", "sex", "gender", "handedness", "hand", "education", "site", "centre", "center"}
 _OF_ROWS = {"recording", "epoch", "onset"}
+#: What every table shows of itself.
+_OF_TABLE = ("channels_in_table", "n_samples", "missing")
 #: Spread over orders of magnitude, so that logarithms are compared.
 _BY_RATIO = {"line_amplitude", "quantisation", "amplitude", "drift", "muscle", "duration"}
 #: A text with more levels than this names subjects or files, not a circumstance.
@@ -81,8 +87,6 @@ _MOST_LEVELS = 12
 _REASON = "gaps: "
 #: What parts subjects into strata, within which the EEG's AUC is computed.
 _STRATA, _MOST_STRATA = ("device", "amplifier", "cap", "n_recorded"), 6
-#: How often labels are permuted for each variable alone, and for all together.
-N_PERMUTATIONS, N_PERMUTATIONS_TOGETHER = 1999, 999
 #: Acquisition matches if log odds differ by less than this many standard deviations, the usual
 #: caliper of matching by propensity.
 CALIPER = 0.2
@@ -94,8 +98,6 @@ FEWEST = 8
 UNMATCHED = 0.1
 #: Subjects of each class that a stratum needs for an AUC.
 FEWEST_IN_STRATUM = 3
-# Labels x subjects that are permuted at once, and multiplications that permutations may take.
-_BLOCK, _BUDGET = 2_000_000, 4e9
 # Penalty of the logistic regression on standardised columns, as scikit-learn's C = 1.
 _RIDGE, _STEPS = 1.0, 12
 # No value counts as more than so many standard deviations: a single wild value would decide.
@@ -190,18 +192,28 @@ def encode_variables(
 
     Columns are (variable, level), one for each level of a text; those that are equal for all are
     left out. A value that is not known is the median, and has a column that says so. ``described``
-    says whether the table has acquisition facts, ``unused`` which columns are not tested;
-    ``strata`` has the level of each subject by variable, ``headers`` how many subjects have a
-    header that contradicts the study.
+    says whether the table has acquisition facts, ``unused`` which columns are not tested,
+    ``named`` which texts have too many levels to be; ``strata`` has the level of each subject by
+    variable, ``headers`` which subjects have a header that contradicts the study.
     """
     frame = recording_variables(table, also)
     encoded = {str(name): _encode(str(name), frame[name]) for name in frame}
     beside = [] if table.rows is None else [str(name) for name in table.rows.columns]
     about = {
-        "described": bool(_described_recordings(table)),
+        "described": bool(_described_recordings(table))
+        or any(family_of(n) == "acquisition" and n not in _OF_TABLE for n in map(str, frame)),
         "unused": [n for n in beside if n not in _OF_ROWS and not _is_taken(n, also)],
+        "named": [
+            name
+            for name, columns in encoded.items()
+            if columns.empty and frame[name].nunique() > _MOST_LEVELS
+        ],
         "strata": _strata(frame),
-        "headers": {n: int((frame[n] > 0).sum()) for n in _CONTRADICTIONS if n in frame},
+        "headers": {
+            name: sorted(set(frame.index[frame[name] > 0].get_level_values("subject")))
+            for name in _CONTRADICTIONS
+            if name in frame
+        },
     }
     return pd.concat(encoded, axis=1, names=["variable", "level"]), about
 
@@ -219,12 +231,15 @@ def _strata(frame: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def kind_of(name: str) -> str:
-    """Return the kind of a variable; the participant's body also affects the kind signal."""
+    """Return the kind of a variable; the participant's body also affects the kind signal.
+
+    A column that a user has named and nobody knows, such as medication, describes subjects.
+    """
     if name in _SIGNAL or name.startswith(_REASON):
         return "signal"
-    if name.lower() in _SUBJECT:
-        return "subject"
-    return "device" if name in _DEVICE else "study"
+    if name in _DEVICE:
+        return "device"
+    return "study" if name in _HEADER or name.lower() in _STUDY else "subject"
 
 
 def say_variable(name: str) -> str:
@@ -331,115 +346,103 @@ class LabelledSubjects:
         return permuted
 
 
-def judge_alone(
+#: The families of facts: how subjects were recorded, and who.
+FAMILIES = ("acquisition", "participants")
+
+
+def family_of(name: str) -> str:
+    """Return the family of a variable."""
+    return FAMILIES[kind_of(name) == "subject"]
+
+
+def judge_facts(
     variables: pd.DataFrame,
     subjects: LabelledSubjects,
     *,
     n_permutations: int = N_PERMUTATIONS,
     seed: int = 0,
-) -> list[dict[str, Any]]:
-    """Test every variable alone: AUC oriented to at least 0.5, CI and two-sided p.
-
-    ``class`` and ``higher`` say in which class it is higher or lower, ``level`` what of a text.
-    """
-    if variables.empty:
-        return []
-    ranks, names = rankdata(variables, axis=0), variables.columns.get_level_values("variable")
-    classes = np.arange(subjects.n_classes)[:, None]
-    starts = np.flatnonzero(~names.duplicated())
-
-    def largest(aucs: Floats) -> Floats:
-        return np.maximum.reduceat(np.abs(aucs - 0.5).max(axis=1), starts, axis=1)
-
-    observed = auc_from_ranks(ranks, (subjects.y == classes).astype(float)[None])
-    reached = largest(observed)[0]
-    beyond = np.zeros(reached.size)
-    rng, block = np.random.default_rng(seed), max(1, _BLOCK // subjects.y.size)
-    for first in range(0, n_permutations, block):
-        count = min(block, n_permutations - first)
-        permuted = rng.permuted(np.broadcast_to(subjects.y, (count, subjects.y.size)), axis=1)
-        member = (permuted[:, None, :] == classes).astype(float)
-        beyond += (largest(auc_from_ranks(ranks, member)) >= reached - 1e-12).sum(axis=0)
-    rows = []
-    for name, p in zip(names[starts], (1 + beyond) / (n_permutations + 1), strict=True):
-        columns = np.flatnonzero(names == name)
-        # With two classes both rows say the same; the one above one half is kept.
-        distance = observed[0][:, columns] - 0.5
-        distance = np.abs(distance) if subjects.n_classes > 2 else distance
-        k, best = np.unravel_index(np.argmax(distance), distance.shape)
-        value = float(observed[0][k, columns[best]])
-        n_class, oriented = int((subjects.y == k).sum()), max(value, 1.0 - value)
-        low, high = auc_interval(oriented, n_class, subjects.y.size - n_class)
-        _, level = variables.columns[columns[best]]
-        about = {"variable": name, "kind": kind_of(name), "level": level}
-        scores = {"auc": oriented, "low": low, "high": high, "p": float(p)}
-        rows.append({**about, "class": int(k), "higher": value >= 0.5, **scores})
-    return rows
-
-
-def leading_decisions(
-    variables: pd.DataFrame, subjects: LabelledSubjects, alone: list[dict[str, Any]]
-) -> list[list[float]]:
-    """Give the variable that separates two classes best as decisions; none for more classes."""
-    if subjects.n_classes != 2 or not alone:
-        return []
-    best = min(alone, key=lambda row: (row["p"], -row["auc"]))
-    decisions = np.zeros((subjects.y.size, 2))
-    decisions[:, best["class"]] = variables[best["variable"], best["level"]]
-    return decisions.tolist()
-
-
-def judge_together(
-    values: Floats,
-    subjects: LabelledSubjects,
-    fold_of: Codes,
-    *,
-    n_permutations: int = N_PERMUTATIONS_TOGETHER,
-    seed: int = 0,
 ) -> dict[str, Any]:
-    """Score a logistic regression of all variables on subjects held out.
+    """Test all facts by family, and describe each by its AUC between a class and the rest.
 
-    Returns its ``p`` (how often permuted labels do as well), ``auc`` with its interval and
-    decisions as ``logistic``. Labels are permuted within each fold, so that folds keep their
-    shares of the classes, and everything is fitted again.
+    A fact whose extremes are associated more strongly than its values is described by its
+    distance from the median. ``critical_p`` is what a single test of a family had to reach.
     """
-    cost = values.shape[0] * (values.shape[1] + 1) ** 2 * _STEPS * len(np.unique(fold_of))
-    n_permutations = int(np.clip(_BUDGET / cost, min(199, n_permutations), n_permutations))
-    rng = np.random.default_rng(seed)
-    labels = np.tile(subjects.y, (n_permutations + 1, 1))
-    for fold in np.unique(fold_of):
-        members = np.flatnonzero(fold_of == fold)
-        labels[1:, members] = rng.permuted(labels[1:, members], axis=1)
-    decisions = np.zeros((*labels.shape, subjects.n_classes))
+    member = (subjects.y == np.arange(subjects.n_classes)[:, None]).astype(float)
+    facts: list[dict[str, Any]] = []
+    pairs: list[dict[str, Any]] = []
+    critical: dict[str, float] = {}
+    families = variables.columns.get_level_values("variable").map(family_of)
+    for family in FAMILIES:
+        of_family = variables.loc[:, families == family]
+        if of_family.empty:
+            continue
+        tests = judge_family(of_family, member.T, n_permutations=n_permutations, seed=seed)
+        critical[family] = tests.critical_p
+        pairs += [{**pair, "family": family} for pair in tests.pairs]
+        for test in tests.facts:
+            described = _describe_fact(
+                columns_of(of_family, test["variable"]), test["shape"], subjects
+            )
+            kind = kind_of(test["variable"])
+            facts.append({**test, "family": family, "kind": kind, **described})
+    return {"facts": facts, "pairs": pairs, "critical_p": critical}
+
+
+def _describe_fact(
+    columns: pd.DataFrame, shape: str, subjects: LabelledSubjects
+) -> dict[str, Any]:
+    """Return the AUC of a fact, oriented to at least 0.5, by the class and level that differ most.
+
+    ``class`` and ``higher`` say in which class it is higher or lower.
+    """
+    levels, values = list(columns.columns), columns.to_numpy()
+    if shape == "extremes":
+        levels, values = [""], distance_from_median(columns[""].to_numpy())[:, None]
+    member = (subjects.y == np.arange(subjects.n_classes)[:, None]).astype(float)
+    aucs = auc_from_ranks(rankdata(values, axis=0), member)
+    # With two classes both rows say the same; the one above one half is kept.
+    distance = aucs - 0.5 if subjects.n_classes == 2 else np.abs(aucs - 0.5)
+    k, best = np.unravel_index(np.argmax(distance), distance.shape)
+    auc, n_class = float(aucs[k, best]), int((subjects.y == k).sum())
+    oriented = max(auc, 1.0 - auc)
+    low, high = auc_interval(oriented, n_class, subjects.y.size - n_class)
+    where = {"level": levels[best], "class": int(k), "higher": auc >= 0.5}
+    return {**where, "auc": oriented, "low": low, "high": high}
+
+
+def adjusting_columns(variables: pd.DataFrame, units: Sequence[Sequence[str]]) -> Floats:
+    """Return columns of facts and pairs for models that adjust for them.
+
+    Each number enters with its distance from the median, each pair with its products.
+    """
+    columns: list[Floats] = [np.empty((len(variables), 0))]
+    for unit in units:
+        ranks = []
+        for fact in (columns_of(variables, name) for name in unit):
+            columns.append(fact.to_numpy())
+            if "" in fact:
+                columns.append(distance_from_median(fact[""].to_numpy())[:, None])
+            ranks.append(rankdata(fact, axis=0) - (len(fact) + 1) / 2)
+        if len(ranks) == 2:
+            products = ranks[0][:, :, None] * ranks[1][:, None, :]
+            columns.append(products.reshape(len(variables), -1))
+    return np.column_stack(columns)
+
+
+def held_out_auc(values: Floats, y: Codes, fold_of: Codes, n_classes: int) -> float:
+    """Return the AUC of facts together, by a logistic regression on held-out subjects."""
+    decisions = np.zeros((y.size, n_classes))
     for fold in np.unique(fold_of):
         train, test = fold_of != fold, fold_of == fold
-        known = values[train], labels[:, train]
-        decisions[:, test] = _log_odds(*known, values[test], subjects.n_classes)
-    aucs = [mean_auc(decided, y) for decided, y in zip(decisions, labels, strict=True)]
-    p = float(np.mean(np.array(aucs) >= aucs[0] - 1e-12))
-    scored = auc_of_subjects(decisions[0], subjects.y)
-    return {"p": p, **scored, "logistic": decisions[0].tolist()}
+        decisions[test] = _log_odds(values[train], y[None, train], values[test], n_classes)[0]
+    return mean_auc(decisions, y)
 
 
-def auc_of_subjects(decisions: Floats, y: Codes, n_looks: int = 1) -> dict[str, float]:
+def auc_of_subjects(decisions: Floats, y: Codes) -> dict[str, float]:
     """AUC of decisions, one row per subject, with its interval; see ``metrics.auc_interval``."""
     auc, few = mean_auc(decisions, y), int(np.bincount(y).min())
-    low, high = auc_interval(auc, few, y.size - few, n_looks)
+    low, high = auc_interval(auc, few, y.size - few)
     return {"auc": auc, "low": low, "high": high}
-
-
-def boosting_decisions(values: Floats, y: Codes, fold_of: Codes, n_classes: int) -> Floats:
-    """Return log odds by gradient boosting of small trees, for non-linear differences."""
-    probabilities = np.full((y.size, n_classes), 1e-6)
-    for fold in np.unique(fold_of):
-        train, test = fold_of != fold, fold_of == fold
-        model = GradientBoostingClassifier(
-            n_estimators=50, max_depth=2, min_samples_leaf=3, random_state=0
-        )
-        model.fit(values[train], y[train], compute_sample_weight("balanced", y[train]))
-        probabilities[np.ix_(test, model.classes_)] = model.predict_proba(values[test])
-    log_odds: Floats = np.log(np.maximum(probabilities, 1e-6))
-    return log_odds
 
 
 def propensity(values: Floats, y: Codes, n_classes: int) -> Floats:

@@ -1,4 +1,4 @@
-"""``idfsmec audit``: whether acquisition separates the classes as well as the EEG does."""
+"""``idfsmec audit``: whether the groups differ in who or how was recorded."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from idfsmec.cli import options
 from idfsmec.cli.app import command
 from idfsmec.cli.benchmark import stop_cleanly
 from idfsmec.cli.console import COLOURS, remark, say, show_frame, shown
-from idfsmec.cli.options import AnyPath, Folds, Names
+from idfsmec.cli.options import AnyPath, Folds, Names, Per
 
 if TYPE_CHECKING:
     from idfsmec.audit import Audit
 
-N_SHOWN = 12
-
 
 @command(
     table=options.TABLE,
-    also="Further columns of the table to test as acquisition facts, such as medication,hour.",
+    also="Further columns of the table that describe circumstances, such as medication,hour.",
     condition=options.CONDITION,
 )
 def audit(
@@ -27,11 +25,12 @@ def audit(
     out: AnyPath = Path("audit"),
     also: Names | None = None,
     condition: Names | None = None,
+    per: Per | None = None,
     folds: Folds | None = None,
     jobs: int = -1,
     force: bool = False,
 ) -> Audit:
-    """Test whether acquisition separates the groups as well as the EEG does.
+    """Test whether the groups differ in who or how was recorded, and if the EEG shows it.
 
     For example::
 
@@ -39,9 +38,10 @@ def audit(
         idfsmec audit table.parquet --folds site --condition eyes-closed
         idfsmec audit embeddings.parquet
 
-    Tests whether acquisition facts (number of channels, line noise, missing
-    channels, age, sex, site) are associated with the diagnosis, and compares
-    them with the EEG in the same folds. Writes audit.html, audit.json and
+    Tests whether facts of how participants were recorded (channels, line noise,
+    missing channels, device) and of who was recorded (age, sex, site) are
+    associated with the diagnosis, whether the EEG's prediction follows them, and
+    what such a study could have missed. Writes audit.html, audit.json and
     reporting.md (a reporting checklist) into OUT, and the verdict beside the
     table (TABLE.audit.json), where select and train find it. OUT/store.sqlite
     keeps finished parts: a second run computes only what is missing.
@@ -55,7 +55,10 @@ def audit(
     splits = options.parse_folds(folds)
     options.check_folder(out, force, [path])
     name = path.name.split(".")[0]
-    read = options.take_condition(read_columns(path), condition, path)
+    if per is None:
+        read = options.take_condition(read_columns(path), condition, path)
+    else:
+        read = options.read_table(path, condition, per)
     tables = {name: read}
     with stop_cleanly(out), shown("audit") as progress, options.naming(path):
         results = add_audit(
@@ -84,23 +87,22 @@ def _print_audit(audit: Audit) -> None:
     """Print the verdict, the variables and the sentences."""
     import pandas as pd
 
-    from idfsmec.audit.confounding import say_variable
+    from idfsmec.audit.verdict import describe_variable, records
 
     verdict, *rest = audit.summary().splitlines()
     say(verdict, style=COLOURS[audit.level])
     cells = [
         {
-            "variable": say_variable(row["variable"])
-            + (f" ({row['level']})" if row["level"] else ""),
-            "direction": f"{'↑' if row['higher'] else '↓'} {audit.classes[row['class']]}",
+            "fact": describe_variable(row, audit.classes)[0],
+            "direction": describe_variable(row, audit.classes)[1],
             "AUC [95 % CI]": f"{row['auc']:.2f} [{row['low']:.2f}, {row['high']:.2f}]",
             "p": f"{row['p']:.2g}",
-            "p (Holm)": f"{row['p_holm']:.2g}",
+            "p (corrected)": f"{row['p_corrected']:.2g}",
         }
-        for row in audit.variables.head(N_SHOWN).to_dict("records")
+        for row in records(audit.variables)
     ]
     if cells:
-        title = "Acquisition facts, each alone (one value per participant)"
+        title = "Facts, each alone (one value per participant)"
         show_frame(title, pd.DataFrame(cells))
     for line in rest:
         say(line)

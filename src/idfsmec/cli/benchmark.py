@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from idfsmec.cli import options
 from idfsmec.cli.app import command
 from idfsmec.cli.console import print_verdict, remark, say, show_frame, shown, warnings_as_lines
-from idfsmec.cli.options import AnyPath, AnyPaths, Folds, Harmonize, Names
+from idfsmec.cli.options import AnyPath, AnyPaths, Folds, Harmonize, Names, Per
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @command(
-    tables=options.argument("TABLE", "Feature tables: Parquet or CSV."),
+    tables=options.argument("TABLE", "Feature tables: Parquet, CSV, or folders of Parquet files."),
     experiment=f"Experiments, separated by commas: {', '.join(options.EXPERIMENTS)}.",
     condition=options.CONDITION,
     rates="Shares of channels to remove, such as 0,0.1,0.5. By default 0 to 0.5.",
@@ -33,7 +33,10 @@ def benchmark(
     tables: AnyPaths,
     out: AnyPath = Path("results"),
     experiment: Names = "accuracy,audit",
+    target: str | None = None,
+    order: Names | None = None,
     condition: Names | None = None,
+    per: Per | None = None,
     methods: Names | None = None,
     imputer: str | None = None,
     classifier: str | None = None,
@@ -58,6 +61,7 @@ def benchmark(
         idfsmec benchmark table.parquet --experiment accuracy,imputation
         idfsmec benchmark table.parquet --experiment electrodes,participants --repeats 10
         idfsmec benchmark table.parquet --folds site --harmonize all
+        idfsmec benchmark table.parquet --target bdi
 
     Finished tasks are kept in OUT/store.sqlite. Give the same command to resume
     after a stop; after a change of options only new tasks are computed. Make a
@@ -88,7 +92,10 @@ def benchmark(
         **options.parse_folds(folds),
     }
     protocol = {key: value for key, value in changes.items() if value is not None}
-    named = read_tables(paths, condition)
+    named = read_tables(paths, condition, per, target, order)
+    if "audit" in experiments and any(table.target.is_numeric for table in named.values()):
+        remark("the audit takes classes, and is left out", "yellow")
+        experiments.remove("audit")
     options.check_cluster(dask)
     chosen = {"methods": options.split_names(methods)}
     workers = {"classifier": classifier, "n_jobs": n_jobs, "dask": dask}
@@ -123,13 +130,18 @@ def benchmark(
     return results
 
 
-def read_tables(paths: Sequence[Path], condition: Any) -> dict[str, FeatureTable]:
+def read_tables(
+    paths: Sequence[Path],
+    condition: Any,
+    per: str | None = None,
+    target: str | None = None,
+    order: Any = None,
+) -> dict[str, FeatureTable]:
     """Read tables with their verdicts, and name them by their files, if need be by folders too.
 
     Warns where the presence of a channel is associated with the diagnosis.
     """
     from idfsmec.missing.association import association_warning, missingness_association
-    from idfsmec.table import FeatureTable
     from idfsmec.table.verdicts import stored_verdict
 
     tables: dict[str, FeatureTable] = {}
@@ -140,7 +152,9 @@ def read_tables(paths: Sequence[Path], condition: Any) -> dict[str, FeatureTable
         name = f"{path.resolve().parent.name}/{name}" if name in tables else name
         if name in tables:
             raise InputError(f"{path}: two tables have the name {name}; rename one of the files")
-        table = options.take_condition(FeatureTable.read(path), condition, name)
+        with warnings_as_lines():
+            table = options.read_table(path, condition, per, name)
+            table = options.take_target(table, target, order, name)
         if text := association_warning(missingness_association(table)):
             remark(f"table {name}: {text}", "yellow")
         info = {**table.info, "audit_verdict": stored_verdict(path, table)}

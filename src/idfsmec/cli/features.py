@@ -23,7 +23,8 @@ if TYPE_CHECKING:
         f"{', '.join(options.DATA_SETS)} with --data.",
         "source",
     ),
-    output="Table to write: .parquet, .csv or .csv.gz.",
+    output="Table to write: .parquet, .csv, .csv.gz, or without an ending a folder of Parquet "
+    "files, for more rows than the memory holds.",
     config="TOML file with settings of signal processing, features and detection. Options "
     "override it.",
     write_config="Write all settings with their descriptions to this TOML file, and exit.",
@@ -133,7 +134,7 @@ def _print_extraction(extraction: Extraction, output: Path) -> None:
 
     say(extraction.summary())
     say("written    ", output)
-    if extraction.table.reasons is not None:
+    if output.is_file() and extraction.table.reasons is not None:
         say("           ", f"{reasons_path(output).name} (why each cell is empty)")
     if extraction.incomplete:
         print_error(

@@ -36,6 +36,7 @@ EXPERIMENTS = (
 )
 OnError = Literal["stop", "skip"]
 ProtocolName = Literal["honest", "paper"]
+Per = Literal["participant"]
 
 #: Help of options that several commands share.
 SHARED = {
@@ -43,6 +44,7 @@ SHARED = {
     "force": "Replace existing files.",
     "jobs": "Number of processes; -1: all cores.",
     "dask": "Address of a Dask scheduler, in place of --jobs.",
+    "per": "participant: use means by participant, for tables that do not fit into memory.",
     "on_error": "Stop at a recording that fails, or skip it.",
     "methods": 'Names, such as "IDFS-MEC,mRMR,ANOVA F". By default all but slow ones.',
     "imputer": "Imputer of all methods: mean, neighbours, factors or indicators.",
@@ -119,7 +121,7 @@ def argument(metavar: str, text: str, name: str = "") -> Any:
 
 
 CONDITION = "Conditions whose samples are used, separated by commas. By default all."
-TABLE = argument("TABLE", "Feature table: .parquet, .csv or .csv.gz.")
+TABLE = argument("TABLE", "Feature table: .parquet, .csv, .csv.gz or a folder of Parquet files.")
 
 
 def paths(sources: AnyPath | Sequence[AnyPath]) -> list[Path]:
@@ -212,6 +214,16 @@ def check_cluster(address: str | None) -> None:
             "can read the tables and run programs there. Use tls:// outside of a trusted network",
             "yellow",
         )
+
+
+def read_table(path: Path, condition: Any, per: str | None, name: object = "") -> FeatureTable:
+    """Read the samples of some conditions, or their means by participant."""
+    from idfsmec.table import FeatureTable
+
+    if per is None:
+        return take_condition(FeatureTable.read(path), condition, name or path)
+    with naming(path):
+        return FeatureTable.read_by_subject(path, split_names(condition) or ())
 
 
 def take_condition(table: FeatureTable, condition: Any, name: object) -> FeatureTable:

@@ -26,8 +26,8 @@ _TABLES = (".parquet", ".pq", ".csv", ".csv.gz")
     model=options.argument("MODEL", "Model of `idfsmec train`: .skops."),
     sources=options.argument(
         "TABLE|RECORDING",
-        "Feature tables (.parquet, .csv, .csv.gz), or recordings that MNE opens (.edf, .bdf, "
-        ".vhdr, .set, .fif), each of one participant.",
+        "Feature tables (.parquet, .csv, .csv.gz, folders of Parquet files), or recordings that "
+        "MNE opens (.edf, .bdf, .vhdr, .set, .fif), each of one participant.",
     ),
     output="Where to write the predictions, a CSV file.",
     pages="Folder for a page about each participant. By default none is written.",
@@ -70,7 +70,8 @@ def predict(
         parts = list(_predict(loaded, paths, on_error == "skip", allow_unusual))
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     if pages is not None:
-        whole = Predictions(tuple(s for part in parts for s in part.subjects), notes)
+        subjects = tuple(subject for part in parts for subject in part.subjects)
+        whole = Predictions(subjects, notes, tuple(loaded.classes))
         from idfsmec.report import write_subject_pages
 
         write_subject_pages(loaded, whole, Path(pages), overwrite=force)
@@ -93,7 +94,7 @@ def _predict(
     from idfsmec.prediction import extract_subjects, predict_subjects
     from idfsmec.table import FeatureTable
 
-    tables = [path for path in sources if path.name.lower().endswith(_TABLES)]
+    tables = [path for path in sources if _is_table(path)]
     files = [path for path in sources if path not in tables]
     named = [(str(path), FeatureTable.read(path)) for path in tables]
     if files:
@@ -106,13 +107,18 @@ def _predict(
             yield predict_subjects(model, table, allow_unusual=allow_unusual)
 
 
+def _is_table(path: Path) -> bool:
+    """Return whether this is a table; recordings may be folders, too."""
+    return path.name.lower().endswith(_TABLES) or any(path.glob("*.parquet"))
+
+
 def _print_predictions(frame: pd.DataFrame) -> None:
     first = frame.head(N_SHOWN)
     seen = first["predicted"].notna()
-    cells = first[["subject"]].assign(
-        predicted=first["predicted"].where(seen, ""),
-        probability=first["probability"].map("{:.0%}".format).where(seen, ""),
-    )
+    cells = first[["subject"]].assign(predicted=first["predicted"].where(seen, ""))
+    shares = first.filter(like="probability of ")
+    name = shares.columns[0] if shares.shape[1] == 1 else "probability"
+    cells[name] = shares.max(axis=1).map("{:.0%}".format).where(seen, "")
     limits = zip(first["low"], first["high"], strict=True)
     cells["95 % CI"] = [f"{low:.0%} to {high:.0%}" if low == low else "" for low, high in limits]
     cells["channels"] = first["channels present"].map("{:.0%}".format)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from idfsmec.cli import options
 from idfsmec.cli.app import command
 from idfsmec.cli.console import print_verdict, say, show_frame, shown, warnings_as_lines
-from idfsmec.cli.options import AnyPath, AnyPaths, Harmonize, Names
+from idfsmec.cli.options import AnyPath, AnyPaths, Harmonize, Names, Per
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def select(
     target: str | None = None,
     order: Names | None = None,
     condition: Names | None = None,
+    per: Per | None = None,
     harmonize: Harmonize = None,
     resamples: int = 0,
     force: bool = False,
@@ -72,10 +73,10 @@ def select(
         idfsmec select a.summary b.summary --harmonize all
         idfsmec select folder_of_parquet_files
 
-    Folders of Parquet files are read twice, a few rows at a time. Feature weights
-    from summaries and folders equal those of one table with all rows, unless a
-    site suppressed sums. Other values of lam and gamma than 1 and 2 are
-    parameters of idfsmec.IDFSMEC.
+    Folders of Parquet files are read twice, some rows of some channels at a time,
+    unless an option needs all rows. Feature weights from summaries and folders
+    equal those of one table with all rows, unless a site suppressed sums. Other
+    values of lam and gamma than 1 and 2 are parameters of idfsmec.IDFSMEC.
     """
     from idfsmec._files import write_csv
     from idfsmec.selection import IDFSMEC, StabilitySelector, channel_frame, ranking_frame
@@ -85,15 +86,16 @@ def select(
     options.check_numbers(resamples=resamples)
     harmonize = options.parse_harmonize(harmonize)
     needs_rows = {"tune": tune, "resamples": resamples, "target": target, "order": order}
-    _check_options(paths, k, harmonize, needs_rows | {"electrodes": electrodes})
+    needs_rows |= {"electrodes": electrodes, "per": per}
+    _check_options(paths, k, harmonize, needs_rows)
     settings: dict[str, Any] = {} if k is None else {"n_features_to_select": k}
     stability = table = None
     verdicts: list[dict[str, str]] = [{} for _ in paths]
-    if _has_sums(paths):
+    if _from_sums(paths, needs_rows):
         conditions = options.split_names(condition) or []
         selector = _select_from_sums(paths, settings, conditions, bool(harmonize))
     else:
-        table, verdicts = _read(paths, target, order, condition, harmonize, electrodes)
+        table, verdicts = _read(paths, target, order, condition, per, harmonize, electrodes)
         numeric = table.target.is_numeric
         with warnings_as_lines(), options.naming(paths[0]):
             if tune:
@@ -120,7 +122,7 @@ def select(
     _print_ranking(features, channels)
     if stability is not None:
         _print_stability(stability, int(features["frequency"].notna().sum()))
-    if table is None:
+    if table is None and selector.study_.sites:
         _print_study(selector)
     for path, verdict in zip(paths, verdicts, strict=True):
         print_verdict(path, verdict)
@@ -128,9 +130,14 @@ def select(
     return features
 
 
-def _has_sums(paths: Sequence[Path]) -> bool:
-    """Return whether any input is a summary or a folder of Parquet files."""
-    return any(path.is_dir() or path.suffix.lower() == ".summary" for path in paths)
+def _from_sums(paths: Sequence[Path], needs_rows: dict[str, Any]) -> bool:
+    """Return whether sums are ranked: any input is a summary, or a folder and no row is needed."""
+    folders = any(path.is_dir() for path in paths)
+    return _has_summary(paths) or (folders and not any(needs_rows.values()))
+
+
+def _has_summary(paths: Sequence[Path]) -> bool:
+    return any(path.suffix.lower() == ".summary" for path in paths)
 
 
 def _check_options(
@@ -150,14 +157,12 @@ def _check_options(
             "--tune and --harmonize cannot be combined: sites are harmonized from all "
             "participants. idfsmec benchmark and train harmonize inside their folds."
         )
-    if not _has_sums(paths):
-        return
     for name, value in needs_rows.items():
-        if value:
+        if value and _has_summary(paths):
             raise InputError(
-                f"--{name} needs the rows of participants: give tables, not summaries or folders."
+                f"--{name} needs the rows of participants: give tables, not summaries."
             )
-    if isinstance(harmonize, str):
+    if isinstance(harmonize, str) and _from_sums(paths, needs_rows):
         raise InputError(f"--harmonize {harmonize}: summaries can only be harmonized by all.")
 
 
@@ -166,6 +171,7 @@ def _read(
     target: str | None,
     order: Names | None,
     condition: Names | None,
+    per: str | None,
     harmonize: bool | str,
     electrodes: int | None,
 ) -> tuple[FeatureTable, list[dict[str, str]]]:
@@ -176,12 +182,11 @@ def _read(
     from idfsmec.table.verdicts import stored_verdict
 
     with warnings_as_lines():
-        tables = [
-            options.take_condition(FeatureTable.read(path), condition, path) for path in paths
-        ]
-        verdicts = [stored_verdict(*pair) for pair in zip(paths, tables, strict=True)]
+        tables = [options.read_table(path, condition, per) for path in paths]
         table = tables[0] if len(tables) == 1 else FeatureTable.concat(tables)
         table = options.take_target(table, target, order, paths[0])
+        tables = [table] if len(tables) == 1 else tables
+        verdicts = [stored_verdict(*pair) for pair in zip(paths, tables, strict=True)]
         with options.naming(paths[0]):
             table = harmonize_table(table, harmonize) if harmonize else table
             if electrodes is not None:
@@ -198,10 +203,10 @@ def _tune(table: FeatureTable, k: int | None) -> IDFSMEC:
         tuned = IDFSMECCV(imputer=ChannelImputer(), numeric=numeric, progress=progress, **numbers)
         tuned.fit(table.X, table.targets)
     best = ", ".join(f"{name} = {value}" for name, value in tuned.best_params_.items())
-    say(
-        f"Inner folds chose {best} (log loss per participant {-tuned.best_score_:.3f}; "
-        "optimistic, because it is the best of the grid)."
-    )
+    score = f"log loss per participant {-tuned.best_score_:.3f}"
+    if numeric:
+        score = f"root mean squared error {(-tuned.best_score_) ** 0.5:.2f}"
+    say(f"Inner folds chose {best} ({score}; optimistic, because it is the best of the grid).")
     selector: IDFSMEC = tuned.selector_
     return selector
 
@@ -214,6 +219,9 @@ def _select_from_sums(
     from idfsmec.federated.summary import study_of
     from idfsmec.selection import IDFSMEC
 
+    if len(paths) == 1 and paths[0].is_dir() and not (conditions or harmonize):
+        with warnings_as_lines(), shown("summing up"):  # the means of participants are not kept
+            return IDFSMEC(**settings).fit(paths[0])
     with warnings_as_lines(), shown("summing up"):
         summaries = [
             Summary.read(path)

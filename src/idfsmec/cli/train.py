@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from idfsmec.cli import options
 from idfsmec.cli.app import command
 from idfsmec.cli.console import print_verdict, say, show_frame, shown, warnings_as_lines
-from idfsmec.cli.options import AnyPath, Folds, Harmonize, Names
+from idfsmec.cli.options import AnyPath, Folds, Harmonize, Names, Per
 
 if TYPE_CHECKING:
     from idfsmec.prediction import Model
@@ -28,6 +28,7 @@ def train(
     output: AnyPath = Path("model.skops"),
     method: str | None = None,
     condition: Names | None = None,
+    per: Per | None = None,
     electrodes: int | None = None,
     folds: Folds | None = None,
     harmonize: Harmonize = None,
@@ -61,7 +62,6 @@ def train(
     from idfsmec.prediction.methods import find_methods
     from idfsmec.prediction.model import check_model_path
     from idfsmec.report.documents import card_paths, metric_rows, write_model_card
-    from idfsmec.table import FeatureTable
     from idfsmec.table.verdicts import stored_verdict
 
     path = options.check_output(output, ".skops", force, [Path(table)])
@@ -72,7 +72,7 @@ def train(
     if method is not None:
         find_methods([method])  # before the audit, which takes a while
     splits, n_jobs = options.parse_folds(folds), count_jobs(jobs)
-    read = options.take_condition(FeatureTable.read(Path(table)), condition, table)
+    read = options.read_table(Path(table), condition, per)
     if "n_splits" in splits:
         with options.naming(table):
             make_folds(read.y, read.subjects, **splits)  # refuses too many, before the audit
@@ -101,7 +101,7 @@ def train(
     print_verdict(table, verdict)
     names = {"name": "score", "value": "value", "ci": "95 % CI", "chance_level": "chance"}
     cells = pd.DataFrame(metric_rows(model))[list(names)].rename(columns=names)
-    red = "; acquisition does as well" if model.audit["level"] == "red" else ""
+    red = "; acquisition may explain it" if model.audit["level"] == "red" else ""
     show_frame(f"Performance on held-out participants{red}", cells)
     if electrodes is not None:
         say("electrodes:", ", ".join(model.channels))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from idfsmec.cli import options
 from idfsmec.cli.app import command
 from idfsmec.cli.console import print_verdict, remark, say, show_frame, shown, warnings_as_lines
-from idfsmec.cli.options import AnyPath, Names, OnError
+from idfsmec.cli.options import AnyPath, Names, OnError, Per
 
 if TYPE_CHECKING:
     from idfsmec.evaluation import Validation
@@ -34,6 +34,7 @@ def validate(
     source: AnyPath,
     out: AnyPath = Path("validation"),
     condition: Names | None = None,
+    per: Per | None = None,
     prevalence: float | None = None,
     include_training: bool = False,
     on_error: OnError = "stop",
@@ -81,8 +82,11 @@ def validate(
     check_prevalence(prevalence)
     with warnings_as_lines():
         loaded = load_model(model)
-        table = _read(loaded, path, on_error == "skip", n_jobs)
-        table = options.take_condition(table, condition, path)
+        if _is_manifest(path):
+            table = _extract(loaded, path, on_error == "skip", n_jobs)
+            table = options.take_condition(table, condition, path)
+        else:
+            table = options.read_table(path, condition, per)
         with options.naming(path):
             validation = validate_model(
                 loaded, table, prevalence=prevalence, include_training=include_training
@@ -108,14 +112,11 @@ def validate(
     return validation
 
 
-def _read(model: Model, path: Path, skip: bool, n_jobs: int) -> FeatureTable:
-    """Read a table, or compute the features of a manifest's recordings as the model's were."""
+def _extract(model: Model, path: Path, skip: bool, n_jobs: int) -> FeatureTable:
+    """Compute the features of a manifest's recordings as the model's were."""
     from idfsmec.prediction import extract_subjects
     from idfsmec.recordings import find_recordings
-    from idfsmec.table import FeatureTable
 
-    if not _is_manifest(path):
-        return FeatureTable.read(path)
     recordings = find_recordings(str(path), absent_ok=skip)
     how = "skip" if skip else "raise"
     with shown("recordings", describe=lambda outcome: Path(outcome.source).name) as progress:

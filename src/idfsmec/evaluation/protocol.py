@@ -10,11 +10,19 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from idfsmec.errors import InputError
-from idfsmec.metrics import CRITERIA, METRICS
+from idfsmec.metrics import CRITERIA, METRICS, SCORE_CRITERIA, SCORE_METRICS
 from idfsmec.missing import PATTERNS
 from idfsmec.prediction.folds import Fold, FoldUnit, make_folds
-from idfsmec.selection.defaults import CRITERION, N_FEATURES, N_INNER_SPLITS, SVM_COSTS
+from idfsmec.prediction.samples import Samples
+from idfsmec.selection.defaults import (
+    CRITERION,
+    N_FEATURES,
+    N_INNER_SPLITS,
+    SCORE_CRITERION,
+    SVM_COSTS,
+)
 from idfsmec.solver.scaling import FAR
+from idfsmec.table import FeatureTable
 
 MissingIn = Literal["everywhere", "selection"]
 Tuning = Literal["nested", "oracle", "grid", "time"]
@@ -51,7 +59,9 @@ class Protocol:
         Numbers of selected features; 1.0 is all. Those beyond a table's number of features are
         left out.
     metric : str
-        What is reported first, and what ``oracle`` picks by; one of ``idfsmec.metrics.METRICS``.
+        What is reported first, and what ``oracle`` picks by; one of ``idfsmec.metrics.METRICS``,
+        or of ``SCORE_METRICS``. For a score one of those of classes stands for R2 (the AUC for
+        Spearman's correlation).
     tuned_by : str
         What nested tuning maximises; one of ``idfsmec.metrics.CRITERIA``. By default the log loss
         by subject, with its sign turned; see :mod:`idfsmec.prediction.tuning`.
@@ -104,8 +114,8 @@ class Protocol:
             "folds": get_args(FoldUnit),
             "missing_in": get_args(MissingIn),
             "tuning": get_args(Tuning),
-            "metric": METRICS,
-            "tuned_by": CRITERIA,
+            "metric": (*METRICS, *SCORE_METRICS),
+            "tuned_by": (*CRITERIA, *SCORE_CRITERIA),
             "patterns": PATTERNS,
         }
         if not isinstance(self.harmonize, str):
@@ -134,6 +144,15 @@ class Protocol:
         """Return what determines the result of a task, beside its own coordinates."""
         grid = {"rates", "patterns", "seeds"}
         return {key: value for key, value in asdict(self).items() if key not in grid}
+
+    def for_scores(self) -> Protocol:
+        """Return the protocol with a metric and a criterion of scores in place of classes'."""
+        metric, tuned_by = self.metric, self.tuned_by
+        if metric not in SCORE_METRICS:
+            metric = "subject_spearman" if metric == "subject_roc_auc" else "subject_r2"
+        if tuned_by not in SCORE_CRITERIA:
+            tuned_by = SCORE_CRITERION
+        return replace(self, metric=metric, tuned_by=tuned_by)
 
     def with_changes(self, **changes: Any) -> Protocol:
         """Return a protocol with changed options; None keeps one, but ``clip=None`` ends it."""
@@ -188,7 +207,13 @@ def _listed(name: str, values: Any, kind: Callable[[Any], Any]) -> tuple[Any, ..
     return once
 
 
-def split_table(table: Any, protocol: Protocol, random_state: int = 0) -> list[Fold]:
+def split_table(
+    table: FeatureTable | Samples, protocol: Protocol, random_state: int = 0
+) -> list[Fold]:
     """Split a table, or its arrays, into the outer folds of a protocol."""
     kind = protocol.folds, protocol.n_splits, random_state
-    return make_folds(table.y, table.subjects, *kind, sites=table.sites)
+    if isinstance(table, FeatureTable):
+        y, numeric = table.targets, table.target.is_numeric
+    else:
+        y, numeric = table.y, table.numeric
+    return make_folds(y, table.subjects, *kind, sites=table.sites, numeric=numeric)

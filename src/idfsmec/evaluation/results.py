@@ -18,7 +18,7 @@ from idfsmec._files import replacing, write_csv, write_json
 from idfsmec.errors import InputError
 from idfsmec.evaluation.clinical import clinical_frame
 from idfsmec.evaluation.store import Planned, Store, StoredTable
-from idfsmec.metrics import wilson_interval
+from idfsmec.metrics import SCORE_METRICS, wilson_interval
 from idfsmec.table.columns import split_column
 
 #: Experiments whose tasks have no scores: a method on a whole table, on its halves, an audit.
@@ -30,16 +30,18 @@ _SCORES = [
     *("imputer", "k", "params", "lam", "gamma", "chosen"),
     *("accuracy", "balanced_accuracy", "f1", "roc_auc"),
     *("subject_accuracy", "subject_balanced_accuracy", "subject_roc_auc"),
+    *SCORE_METRICS,
     *("seconds", "n_train", "n_train_subjects", "n_test", "n_channels"),
 ]
 _HELD_OUT = ["table", "rate", "seed", "fold", "method", "subject", "true", "probability"]
+_PREDICTED = [*_HELD_OUT[:-1], "predicted", "mean"]
 _SELECTIONS = [*KEYS, "imputer", "k", "ranking", "n_channels"]
 _RANKING = [
     *("table", "rank", "channel", "feature", "score"),
     *("channel_weight", "feature_weight", "fold_frequency", "method"),
 ]
 #: Direction and size of a feature by itself, as far as the number of classes allows.
-_SIZES = ("hedges_g", "auc", "eta_squared")
+_SIZES = ("hedges_g", "auc", "eta_squared", "spearman", "pearson")
 _EFFECTS = [
     *("n_subjects", "direction"),
     *(f"{size}{end}" for size in _SIZES for end in ("", "_low", "_high")),
@@ -86,6 +88,9 @@ class Results:
         Subjects held out, where there are two classes, at the lowest missing rate and the setting
         that nested tuning chose: ``table``, ``rate``, ``seed``, ``fold``, ``method``, ``subject``
         (its place among all), ``true`` class and uncalibrated ``probability`` of the second.
+    predicted : DataFrame
+        The same where there is a score: the ``true`` and the ``predicted`` one, and the ``mean``
+        of the subjects trained on.
     resampling : dict
         Table name to what :func:`resampling` found; empty where that was not run.
     audit_parts : dict
@@ -108,6 +113,9 @@ class Results:
     convergence: dict[str, list[float]] = field(repr=False)
     failures: pd.DataFrame = field(repr=False)
     held_out: pd.DataFrame = field(default_factory=lambda: _held_out([], {}), repr=False)
+    predicted: pd.DataFrame = field(
+        default_factory=lambda: _held_out([], {}, "predicted", _PREDICTED), repr=False
+    )
     resampling: dict[str, Any] = field(default_factory=dict, repr=False)
     audit_parts: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
     verdicts: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
@@ -163,6 +171,7 @@ class Results:
             convergence={name: d.result.found.get("history", []) for name, d in ranked.items()},
             failures=pd.DataFrame(store.failures(), columns=[*KEYS, "attempts", "traceback"]),
             held_out=_held_out(folds, protocols),
+            predicted=_held_out(folds, protocols, "predicted", _PREDICTED),
             resampling={
                 d.table.name: d.result.found for d in planned if d.experiment == RESAMPLING
             },
@@ -216,11 +225,13 @@ def _scores(planned: Sequence[Planned]) -> pd.DataFrame:
         for done in planned
         for row, seconds in zip(done.result.rows, done.result.seconds, strict=True)
     ]
-    scores = pd.DataFrame(rows, columns=_SCORES)
+    present = set().union(*rows)
+    columns = [name for name in _SCORES if name not in SCORE_METRICS or name in present]
+    scores = pd.DataFrame(rows, columns=columns)
     for name in ("lam", "gamma"):
         values = [parameters(text).get(name) for text in scores["params"]]
         scores[name] = pd.to_numeric(pd.Series(values, dtype=object), errors="coerce")
-    numbers = [name for name in _SCORES if name not in {*KEYS, "imputer", "params", "chosen"}]
+    numbers = [name for name in columns if name not in {*KEYS, "imputer", "params", "chosen"}]
     whole = ["k", "n_train", "n_train_subjects", "n_test", "n_channels"]
     kinds = dict.fromkeys(numbers, "float64") | dict.fromkeys(whole, "int64") | {"chosen": "bool"}
     return scores.astype(kinds)
@@ -254,18 +265,23 @@ def _selections(planned: Sequence[Planned], chosen: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_SELECTIONS).astype({"k": "Int64"})
 
 
-def _held_out(planned: Sequence[Planned], protocols: dict[str, Any]) -> pd.DataFrame:
+def _held_out(
+    planned: Sequence[Planned],
+    protocols: dict[str, Any],
+    key: str = "held_out",
+    columns: Sequence[str] = _HELD_OUT,
+) -> pd.DataFrame:
     """Return held-out subjects of the main experiment; none with sample-wise folds."""
     run = protocols.get("accuracy", {"folds": "sample"})
     rows: list[tuple[Any, ...]] = []
     for done in planned if run["folds"] != "sample" else ():
-        task, held_out = done.task, done.result.found.get("held_out")
+        task, held_out = done.task, done.result.found.get(key)
         if done.experiment != "accuracy" or not held_out or task["rate"] != min(run["rates"]):
             continue
         if task["pattern"] == run["patterns"][0]:
-            where, values = _HELD_OUT[:5], zip(*map(held_out.get, _HELD_OUT[5:]), strict=True)
+            where, values = columns[:5], zip(*map(held_out.get, columns[5:]), strict=True)
             rows += [(*map(task.get, where), *of) for of in values]
-    return pd.DataFrame(rows, columns=_HELD_OUT)
+    return pd.DataFrame(rows, columns=list(columns))
 
 
 def _ranking(ranked: dict[str, Planned], selections: pd.DataFrame) -> pd.DataFrame:
@@ -337,7 +353,7 @@ def site_scores(results: Results) -> pd.DataFrame:
         means = results.chosen().groupby([*_CELL, "fold"], sort=False)[scores].mean().reset_index()
         for row in means.to_dict("records"):
             known = results.tables[row["table"]].get("sites", [])
-            if row["fold"] < len(known):
+            if row["fold"] < len(known) and known[row["fold"]]["labels"]:
                 site = known[row["fold"]]
                 counts = list(site["labels"].values())
                 judged = judge_site(counts, site["n_subjects"], row["subject_accuracy"])

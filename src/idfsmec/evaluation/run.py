@@ -6,6 +6,7 @@ import itertools
 import os
 import platform
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, replace
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from idfsmec._parallel import count_jobs, run_tasks
 from idfsmec.errors import InputError, without_folders
@@ -32,7 +34,7 @@ from idfsmec.evaluation.tasks import (
     run_task,
 )
 from idfsmec.missing import missingness_association, simulate_missing
-from idfsmec.prediction.folds import most_splits
+from idfsmec.prediction.folds import FEWEST_SCORES, most_splits
 from idfsmec.prediction.harmonizer import learn_sites
 from idfsmec.prediction.methods import (
     COMPARED,
@@ -42,6 +44,7 @@ from idfsmec.prediction.methods import (
     Imputer,
     Method,
     find_methods,
+    methods_for_scores,
     proposed_method,
     with_parts,
 )
@@ -187,7 +190,7 @@ def cost(
     taken evenly over the table; the column ``n_channels`` of the scores says how many.
     """
     named = name_tables(tables)
-    fewest = min(most_splits(table.y, table.subjects) for table in named.values())
+    fewest = min(_most_splits(table) for table in named.values())
     usual = Protocol(rates=(0.3,), n_splits=max(2, min(5, fewest)), ks=(50,))
     selecting = find_methods(methods, families=[name for name in COMPARED if name != "sanity"])
     return run_experiment(
@@ -290,6 +293,15 @@ def run_experiment(
     ``methods``, then ranks each whole table, with the setting picked most often.
     """
     named, n_processes = name_tables(tables), count_jobs(n_jobs)
+    if _hold_scores(named):
+        protocol = protocol.for_scores()
+        methods, without = methods_for_scores(methods)
+        if not methods:
+            raise InputError("none of the methods has a form for scores; name others")
+        if without:
+            warnings.warn(
+                f"{', '.join(without)}: no form for scores, left out", UserWarning, stacklevel=3
+            )
     check_tables(named, protocol)
     arrays = table_arrays(named, positions="region" in protocol.patterns)
     tasks = [task for table in arrays.values() for task in plan(table, methods, protocol)]
@@ -507,6 +519,21 @@ def table_arrays(
     }
 
 
+def _hold_scores(tables: Mapping[str, FeatureTable]) -> bool:
+    """Whether tables hold scores (or grades); refuse some that do beside others with classes."""
+    kinds = {table.target.is_numeric for table in tables.values()}
+    if len(kinds) > 1:
+        raise InputError(
+            "some tables hold scores or grades, others classes: evaluate them apart",
+            argument="target",
+        )
+    return kinds.pop()
+
+
+def _most_splits(table: FeatureTable) -> int:
+    return most_splits(table.targets, table.subjects, numeric=table.target.is_numeric)
+
+
 def check_tables(tables: Mapping[str, FeatureTable], protocol: Protocol) -> None:
     """Refuse before the first task what would make all tasks fail."""
     for name, table in tables.items():
@@ -524,11 +551,18 @@ def check_tables(tables: Mapping[str, FeatureTable], protocol: Protocol) -> None
 
 def _check_training(table: FeatureTable, protocol: Protocol) -> None:
     """Refuse folds that leave too little of a class to tune on."""
-    y, subjects = table.y.to_numpy(), table.subjects.to_numpy()
+    y, subjects, numeric = table.targets, table.subjects.to_numpy(), table.target.is_numeric
     units = np.arange(y.size) if protocol.folds == "sample" else subjects
     for training, _ in split_table(table, protocol):
-        if protocol.tuning == "nested" and most_splits(y[training], units[training]) < 2:
+        most = most_splits(y[training], units[training], numeric=numeric)
+        if protocol.tuning == "nested" and most < 2:
             unit = "sample" if protocol.folds == "sample" else "participant"
+            if numeric:
+                raise InputError(
+                    f"a fold leaves fewer than {2 * FEWEST_SCORES} {unit}s to train on: give more "
+                    f"folds, or add {unit}s",
+                    argument="n_splits",
+                )
             raise InputError(
                 f"a fold leaves one {unit} of a class to train on, and tuning needs at least 2: "
                 f"give more folds, add {unit}s, or leave that class out",
@@ -545,10 +579,31 @@ def stored_table(name: str, table: FeatureTable, known: StoredTable | None) -> S
     return StoredTable(name, digest, columns, describe_table(table))
 
 
+def describe_score(table: FeatureTable) -> dict[str, Any]:
+    """Describe the score of a table: its name, spread among participants, and who has none."""
+    target, scores = table.target, table.scores.groupby(level=0).mean()
+    limits = {"low": float(scores.min()), "high": float(scores.max())}
+    spread = {"mean": float(scores.mean()), "sd": float(scores.std()), **limits}
+    ages: list[float | None] = []
+    if table.rows is not None and "age" in table.rows:
+        known = pd.to_numeric(table.rows["age"], errors="coerce").to_numpy(dtype=float)
+        first = np.unique(table.subjects.to_numpy().astype(str), return_index=True)[1]
+        ages = [float(age) if np.isfinite(age) else None for age in known[first]]
+    return {
+        "kind": target.kind,
+        "name": target.name,
+        "order": list(target.order),
+        "n_without": target.n_without,
+        **spread,
+        "ages": ages,  # of subjects, in order of their names
+    }
+
+
 def describe_table(table: FeatureTable) -> dict[str, Any]:
     """Describe a table by what JSON can hold; sites are in the order of folds by site."""
     missing = 1.0 - table.observed.groupby(table.subjects.to_numpy()).mean()
-    labels = table.y.value_counts().sort_index()
+    numeric = table.target.is_numeric
+    labels = (table.y.iloc[:0] if numeric else table.y).value_counts().sort_index()
     described = {
         "channels": table.channels,
         "features": table.features,
@@ -566,11 +621,13 @@ def describe_table(table: FeatureTable) -> dict[str, Any]:
         },
         "groups": subject_groups(table),
     }
+    if numeric:
+        described["target"] = describe_score(table)
     if table.sites is not None:
         described["sites"] = sites = []
         for name, subjects in table.subjects.groupby(table.sites.astype(str), sort=True):
             counts = subjects.groupby(table.y[subjects.index]).nunique()
-            present = {str(label): int(count) for label, count in counts.items()}
+            present = {} if numeric else {str(name): int(n) for name, n in counts.items()}
             n_subjects = int(subjects.nunique())
             sites.append({"site": str(name), "n_subjects": n_subjects, "labels": present})
     return described

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,7 @@ from idfsmec.evaluation.tasks import (
     score_fold,
 )
 from idfsmec.metrics import Codes, MeanInterval
+from idfsmec.prediction.folds import FEWEST_SCORES
 from idfsmec.prediction.methods import METHODS, Classifier, Imputer, Method, with_parts
 from idfsmec.prediction.samples import (
     FoldSamples,
@@ -80,6 +81,7 @@ def electrodes(
 
     Tables are taken as they were recorded: no channel is removed from samples, so ``rates``,
     ``patterns`` and ``tuning`` of the protocol do not apply. Folds are by subject, or by site.
+    With a score Spearman's correlation takes the place of the AUC.
 
     Parameters
     ----------
@@ -198,7 +200,8 @@ def _compute_electrodes(
         sets = [order[:number] for number in numbers[:-1] for order in orders]
     else:
         train = harmonized_samples(sides[0], protocol.harmonize)
-        order = order_electrodes(train.X, train.y, train.channel_of, train.subject_names)
+        known = train.channel_of, train.subject_names
+        order = order_electrodes(train.X, train.y, *known, numeric=train.numeric)
         sets = [order[:number].tolist() for number in numbers]
     result = TaskResult()
     for chosen in sets:
@@ -265,15 +268,15 @@ def electrode_curve(results: Results, table: str | None = None) -> ElectrodeCurv
     -------
     ElectrodeCurve
     """
-    rows = _rows_of(results, ELECTRODES, table)
+    rows, measure = _rows_of(results, ELECTRODES, table)
     ours = next(name for name in rows["method"] if name not in (CHANCE, *HEADSETS))
     keys = ["method", "n_channels", "seed", "fold"]
-    folds = rows.groupby(keys, sort=False)["subject_roc_auc"].mean()
+    folds = rows.groupby(keys, sort=False)[measure.column].mean()
     n_train, every = rows["n_train_subjects"].mean(), int(rows["n_channels"].max())
     wide: dict[Any, pd.Series] = dict(folds.unstack(["method", "n_channels"]).items())
     records = []
     for (choice, number), aucs in wide.items():
-        auc, loss = interval_by_fold(aucs, n_train), interval_by_fold(wide[ours, every] - aucs)
+        auc, loss = measure.interval(aucs, n_train), interval_by_fold(wide[ours, every] - aucs)
         records.append([choice, int(number), *astuple(auc)[:3], *astuple(loss)[:3]])
     columns = ["choice", "n_electrodes", "mean", "low", "high", "loss", "loss_low", "loss_high"]
     curve = pd.DataFrame(records, columns=columns)
@@ -289,12 +292,39 @@ def electrode_curve(results: Results, table: str | None = None) -> ElectrodeCurv
     places = pd.DataFrame([{name: i for i, name in enumerate(order)} for order in orders])
     shares = pd.DataFrame({number: (places < number).mean() for number in ranked.index})
     chosen = shares.sort_index().sort_values(list(ranked.index), ascending=False, kind="stable")
-    return ElectrodeCurve(curve, chosen, margin, smallest, _answer(ranked, margin, smallest))
+    answer = _answer(ranked, margin, smallest, measure)
+    return ElectrodeCurve(curve, chosen, margin, smallest, answer)
 
 
-def _rows_of(results: Results, experiment: str, table: str | None) -> pd.DataFrame:
-    """Return the rows of a table, by default of the first one, that tuning chose."""
-    rows = results.chosen(experiment).dropna(subset=["subject_roc_auc"])
+class Measure(NamedTuple):
+    """What a curve shows: a column of the scores, its name and its value by chance."""
+
+    column: str
+    name: str
+    chance: float
+
+    def interval(self, scores: pd.Series, n_train: float) -> MeanInterval:
+        """Return the mean of scores by repeat and fold with its CI; an AUC lies from 0 to 1."""
+        return interval_by_fold(scores, n_train if self.chance else None)
+
+    def describe(self, row: Mapping[Any, Any]) -> str:
+        """Return the mean of a row with its CI in words."""
+        return (
+            f"{self.name} {row['mean']:.2f}, 95 % CI {max(row['low'], -1):.2f} to "
+            f"{min(row['high'], 1):.2f}"
+        )
+
+
+_AUC = Measure("subject_roc_auc", "AUC", 0.5)
+_RANKS = Measure("subject_spearman", "Spearman's correlation", 0.0)
+
+
+def _rows_of(results: Results, experiment: str, table: str | None) -> tuple[pd.DataFrame, Measure]:
+    """Return the rows of a table that tuning chose, by default of the first, and the measure."""
+    every = results.chosen(experiment)
+    of_scores = _RANKS.column in every and bool(every[_RANKS.column].notna().any())
+    measure = _RANKS if of_scores else _AUC
+    rows = every.dropna(subset=[measure.column])
     rows = rows[rows["table"] == (table or rows["table"].head(1).squeeze())]
     if rows.empty:
         raise InputError(
@@ -302,42 +332,38 @@ def _rows_of(results: Results, experiment: str, table: str | None) -> pd.DataFra
             f"{'' if table is None else f' on the table {table!r}'}; run idfsmec benchmark with "
             f"--experiment {experiment}"
         )
-    return rows
+    return rows, measure
 
 
-def _answer(ranked: pd.DataFrame, margin: float, smallest: int | None) -> str:
+def _answer(ranked: pd.DataFrame, margin: float, smallest: int | None, measure: Measure) -> str:
     """Return the smallest number that is not inferior, or why there is none, as a sentence."""
     rows: dict[Any, Any] = ranked.to_dict("index")
     *fewer, every = rows
-    auc = _describe(rows[every])
-    if not rows[every]["low"] > 0.5:
+    auc, name = measure.describe(rows[every]), measure.name
+    if not rows[every]["low"] > measure.chance:
         return (
-            f"With all {every} electrodes the AUC is not above chance ({auc}), so the number of "
-            "electrodes cannot be decided."
+            f"With all {every} electrodes the {name} is not above chance ({auc}), so the number "
+            "of electrodes cannot be decided."
         )
     if not fewer:
         return f"The table has one electrode ({auc})."
     number = smallest or fewer[-1]
     difference, low, high = (_signed(-rows[number][f"loss{end}"]) for end in ("", "_high", "_low"))
-    compared = f"AUC minus that of all {difference}, 95 % CI {low} to {high}"
+    compared = f"{name} minus that of all {difference}, 95 % CI {low} to {high}"
     if smallest is not None:
         return (
             f"{smallest} of {every} electrodes are the smallest number that is not inferior to "
-            f"all of them by more than {margin:g} AUC ({compared}; all: {auc})."
+            f"all of them by more than {margin:g} {name} ({compared}; all: {auc})."
         )
     if rows[number]["loss_low"] > margin:
         return (
-            f"Fewer electrodes than all {every} are inferior by more than {margin:g} AUC "
+            f"Fewer electrodes than all {every} are inferior by more than {margin:g} {name} "
             f"({number} electrodes: {compared}; all: {auc})."
         )
     return (
         "How few electrodes are enough cannot be decided with this many participants "
         f"({number} electrodes: {compared}, where the margin is {margin:g}; all {every}: {auc})."
     )
-
-
-def _describe(row: Mapping[Any, Any]) -> str:
-    return f"AUC {row['mean']:.2f}, 95 % CI {row['low']:.2f} to {min(row['high'], 1):.2f}"
 
 
 def _signed(difference: float) -> str:
@@ -359,6 +385,7 @@ def participants(
 
     Tables are taken as they were recorded: no channel is removed from samples, so ``rates``,
     ``patterns`` and ``tuning`` of the protocol do not apply. Folds are by subject, or by site.
+    With a score Spearman's correlation takes the place of the AUC.
     Each repeat (``seeds`` of the protocol) has its own folds and subsets.
 
     Parameters
@@ -402,14 +429,15 @@ def _plan_participants(
 ) -> Iterator[Task]:
     """Plan each number of training subjects on each fold."""
     (method,) = methods
-    classes = [
-        np.bincount(_subjects_of(table, train)[1], minlength=table.n_classes)
-        for seed in protocol.seeds
-        for train, _ in split_table(table, protocol, seed)
-    ]
-    every = int(min(counts.sum() for counts in classes))
-    # Three of the smallest class on average are at least two, which inner folds need.
-    fewest = int(np.ceil(max(3 * counts.sum() / counts.min() for counts in classes)))
+    trains = [train for seed in protocol.seeds for train, _ in split_table(table, protocol, seed)]
+    if table.numeric:
+        every = min(np.unique(table.subjects[train]).size for train in trains)
+        fewest = 2 * FEWEST_SCORES
+    else:
+        classes = [np.bincount(_subjects_of(table, train)[1]) for train in trains]
+        every = int(min(counts.sum() for counts in classes))
+        # Three of the smallest class on average are at least two, which inner folds need.
+        fewest = int(np.ceil(max(3 * counts.sum() / counts.min() for counts in classes)))
     numbers = sorted({*(sizes or (size for size in SIZES if fewest <= size < 0.9 * every)), every})
     for size in [numbers[0], numbers[-1]]:
         if not fewest <= size <= every or len(numbers) == 1:
@@ -423,9 +451,13 @@ def _plan_participants(
 
 
 def _subjects_of(table: Samples, rows: Codes) -> tuple[Codes, Codes]:
-    """Return the subjects of some samples, and the class of each."""
+    """Return the subjects of some samples, and the class of each, or the quarter of its score."""
     subjects, first = np.unique(table.subjects[rows], return_index=True)
-    return subjects, table.y[rows[first]]
+    of_subject = table.y[rows[first]]
+    if table.numeric:
+        places = np.argsort(np.argsort(of_subject, kind="stable"), kind="stable")
+        return subjects, 4 * places // subjects.size
+    return subjects, of_subject
 
 
 def _compute_participants(
@@ -468,6 +500,7 @@ class ParticipantCurve:
     n_repeats: int
     half: int
     rise: MeanInterval
+    measure: Measure = _AUC
 
     @property
     def rises(self) -> bool | None:
@@ -478,16 +511,17 @@ class ParticipantCurve:
     def sentence(self) -> str:
         """Return the answer in words."""
         whole, rise = self.curve.to_dict("records")[-1], self.rise
-        every, auc = whole["n_subjects"], _describe(whole)
-        if not whole["low"] > 0.5:
+        every, name = whole["n_subjects"], self.measure.name
+        auc = self.measure.describe(whole)
+        if not whole["low"] > self.measure.chance:
             return (
-                f"With {every} training participants the AUC is not above chance ({auc}), so the "
-                "number of participants cannot be decided."
+                f"With {every} training participants the {name} is not above chance ({auc}), so "
+                "the number of participants cannot be decided."
             )
         answers = {
-            True: "The AUC still rises with the number of participants",
-            False: f"The AUC no longer rises by more than {MARGIN:g}",
-            None: "Whether the AUC still rises cannot be decided with this many participants",
+            True: f"The {name} still rises with the number of participants",
+            False: f"The {name} no longer rises by more than {MARGIN:g}",
+            None: f"Whether the {name} still rises cannot be decided with this many participants",
         }
         percent = 100 * self.curve["significant"]
         shares = dict(zip(self.curve["n_subjects"], percent, strict=True))
@@ -516,16 +550,17 @@ def participant_curve(results: Results, table: str | None = None) -> Participant
     -------
     ParticipantCurve
     """
-    rows = _rows_of(results, PARTICIPANTS, table)
-    size = "n_train_subjects"
-    folds = rows.set_index(["seed", "fold"])["subject_roc_auc"]
+    rows, measure = _rows_of(results, PARTICIPANTS, table)
+    size, chance = "n_train_subjects", measure.chance
+    folds = rows.set_index(["seed", "fold"])[measure.column]
     wide = {n: folds[(rows[size] == n).to_numpy()] for n in sorted(set(rows[size].tolist()))}
     every, records = max(wide), []
     for number, aucs in wide.items():
         # Folds hold out subjects of the whole study for every size.
-        repeats = [interval_by_fold(a, every).low > 0.5 for _, a in aucs.groupby(level="seed")]
-        records.append([number, *astuple(interval_by_fold(aucs, every))[:3], np.mean(repeats)])
+        of_repeats = [of for _, of in aucs.groupby(level="seed")]
+        above = np.mean([measure.interval(of, every).low > chance for of in of_repeats])
+        records.append([number, *astuple(measure.interval(aucs, every))[:3], above])
     curve = pd.DataFrame(records, columns=["n_subjects", "mean", "low", "high", "significant"])
     half = min(wide, key=lambda number: abs(number - every / 2))
     rise = interval_by_fold(wide[every] - wide[half])
-    return ParticipantCurve(curve, rows["seed"].nunique(), half, rise)
+    return ParticipantCurve(curve, rows["seed"].nunique(), half, rise, measure)

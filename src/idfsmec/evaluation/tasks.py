@@ -30,11 +30,18 @@ from idfsmec._version import __version__
 from idfsmec.errors import InputError, without_folders
 from idfsmec.evaluation.protocol import Protocol, split_table
 from idfsmec.evaluation.store import TaskResult
-from idfsmec.metrics import METRICS, Codes, mean_decisions, score_decisions
+from idfsmec.metrics import (
+    METRICS,
+    SCORE_METRICS,
+    Codes,
+    mean_by_subject,
+    mean_decisions,
+    score_decisions,
+)
 from idfsmec.missing import simulate_missing_mask
 from idfsmec.prediction.harmonizer import SiteHarmonizer, reference_class
 from idfsmec.prediction.methods import Method
-from idfsmec.prediction.pipeline import HarmonizedClassifier, TunedPipeline
+from idfsmec.prediction.pipeline import HarmonizedClassifier, TunedSelection
 from idfsmec.prediction.samples import (
     FoldSamples,
     Samples,
@@ -216,12 +223,13 @@ def _simulate_missing(samples: Samples, *, pattern: Any, rate: float, seed: int)
 
 def build_pipeline(
     method: Method, protocol: Protocol, classes: Sequence[Any], random_state: int
-) -> TunedPipeline | HarmonizedClassifier:
-    """Return the estimator of a method as a protocol wants it."""
+) -> TunedSelection | HarmonizedClassifier:
+    """Return the estimator of a method as a protocol wants it; without classes for a score."""
     harmonizer = None
     if protocol.harmonize:
         harmonizer = SiteHarmonizer(reference=reference_class(protocol.harmonize, classes))
     return method.pipeline(
+        numeric=not classes,
         n_features_to_select=protocol.ks,
         costs=protocol.svm_costs,
         cv=protocol.n_inner_splits,
@@ -262,14 +270,23 @@ def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int)
             (ranked[trial.setting, trial.n_features][0], trial.n_features, trial.cost)
             for trial, _ in candidates
         ]
-        scored = [dict.fromkeys(METRICS, math.nan)]
+        scored = [dict.fromkeys(SCORE_METRICS if held_out.numeric else METRICS, math.nan)]
         if protocol.tuning != "time":
             scored = pipeline.scorer(fold).score_all(wanted)
         for (trial, chosen), (ranks, *_) in zip(candidates, wanted, strict=True):
             if chosen:
                 decisions = pipeline.fit_selected(training, ranks, trial).decide(held_out)
     result = TaskResult()
-    if decisions is not None and held_out.n_classes == 2:
+    if decisions is not None and held_out.numeric:
+        values = np.column_stack([decisions[:, 0], held_out.y])
+        predicted, scores = mean_by_subject(values, held_out.subjects).T
+        result.found["predicted"] = {
+            "subject": np.unique(held_out.subjects).tolist(),
+            "true": scores.tolist(),
+            "predicted": predicted.round(6).tolist(),
+            "mean": [float(training.samples.subject_scores.mean())] * scores.size,
+        }
+    elif decisions is not None and held_out.n_classes == 2:
         # The probability of the second class for each subject held out, over its epochs.
         values = softmax(pipeline.slope * decisions, axis=1)
         means, true = mean_decisions(values, held_out.y, held_out.subjects)
@@ -305,7 +322,7 @@ def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int)
 
 
 def _candidates(
-    pipeline: TunedPipeline, training: TrainingSamples, tuning: str
+    pipeline: TunedSelection, training: TrainingSamples, tuning: str
 ) -> list[_Candidate]:
     """List the rows of a fold; those of nested tuning are picked by the inner folds."""
     counts, costs = pipeline.counts(training), pipeline.used_costs
@@ -320,7 +337,7 @@ def _candidates(
 
 
 def _rank_candidates(
-    pipeline: TunedPipeline, training: TrainingSamples, candidates: list[_Candidate], tuning: str
+    pipeline: TunedSelection, training: TrainingSamples, candidates: list[_Candidate], tuning: str
 ) -> dict[tuple[int, int], tuple[Codes, float]]:
     """Rank the training fold for each setting and k, and measure the seconds of a selection."""
     pipeline.prepare_selection(training)  # before the selection is timed
@@ -359,7 +376,7 @@ def compute_whole(
     if not n_resamples:
         return TaskResult(found=rank_whole(method, setting, table))
     selector = StabilitySelector(
-        method.build(random_state=0, **setting),
+        method.build(random_state=0, **setting, **({"numeric": True} if table.numeric else {})),
         n_resamples=n_resamples,
         channels=table.channel_of,
         random_state=seed,
@@ -396,7 +413,7 @@ def compute_whole(
 
 def rank_whole(method: Method, setting: Mapping[str, Any], table: Samples) -> dict[str, Any]:
     """Rank a table: lists over columns and the objective's ``history``, or the ``reason``."""
-    pipeline: Any = method.pipeline(random_state=0)
+    pipeline: Any = method.pipeline(random_state=0, numeric=table.numeric)
     try:
         selector = pipeline.fit_selector(TrainingSamples(table), setting)
     except UNFIT as error:
@@ -411,7 +428,9 @@ def rank_whole(method: Method, setting: Mapping[str, Any], table: Samples) -> di
         ranking["channel_weight"] = [float(weight[channel]) for channel in table.channel_of]
     if hasattr(selector, "feature_weights_"):
         ranking["feature_weight"] = selector.feature_weights_.tolist()
-    labels = np.array(table.classes)[table.y]
-    effects = feature_effects(table.X, labels, table.subjects, names=table.columns)
+    labels = table.y if table.numeric else np.array(table.classes)[table.y]
+    effects = feature_effects(
+        table.X, labels, table.subjects, names=table.columns, numeric=table.numeric
+    )
     effects = effects.drop(columns="feature")
     return ranking | {str(name): effects[name].tolist() for name in effects}

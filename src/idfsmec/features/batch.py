@@ -15,7 +15,7 @@ import os
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -64,6 +64,8 @@ _CONTRADICTIONS = {
     "shared_name": "have a name that is in headers of another participant",
 }
 _NOT_RECORDED = "not in the recording"
+# Numbers in a file of a folder, and what these files are called.
+_PIECE, _PIECE_NAME = 8_000_000, "part-"
 _NOTHING_LEFT = "no epoch has any channel left"
 # Warnings and limits of threads belong to a process: one recording at a time in each.
 _ONE_AT_A_TIME = threading.Lock()
@@ -100,21 +102,40 @@ class RecordingOutcome(RecordingFeatures):
 
 
 @dataclass(frozen=True)
+class Contents:
+    """Channels of a table, features per channel, channel epochs with a value, and facts."""
+
+    channels: Sequence[str]
+    n_features: int
+    n_observed: int
+    facts: Sequence[Mapping[str, Any]]  # of each recording
+
+
+@dataclass(frozen=True)
 class Extraction:
     """A table with the outcome of each recording.
 
     Parameters
     ----------
-    table : FeatureTable
+    contents : Contents
+        Of the table.
     outcomes : sequence of RecordingOutcome
         One for each recording, in their order.
     on_error : {"raise", "skip"}
         Whether recordings without a row in the table were to be skipped.
+    where : FeatureTable or Path
+        The table, or the folder that has it.
     """
 
-    table: FeatureTable
+    contents: Contents
     outcomes: Sequence[RecordingOutcome]
-    on_error: str = "raise"
+    on_error: str
+    where: FeatureTable | Path
+
+    @property
+    def table(self) -> FeatureTable:
+        """The table, read from its folder if it was written to one."""
+        return FeatureTable.read(self.where) if isinstance(self.where, Path) else self.where
 
     @property
     def incomplete(self) -> bool:
@@ -131,28 +152,35 @@ class Extraction:
         return "\n".join([*self._about_table(), *self._about_recordings()])
 
     def _about_table(self) -> list[str]:
-        table = self.table
-        n_subjects = table.subjects.groupby(table.y).nunique()
-        epochs = table.y.value_counts()
+        used = [outcome for outcome in self.outcomes if outcome.n_rows]
+        subjects: dict[str, set[str]] = {}
+        epochs: Counter[str] = Counter()
+        for outcome in used:
+            subjects.setdefault(outcome.label, set()).add(outcome.subject)
+            epochs[outcome.label] += outcome.n_rows
         labels = ", ".join(
-            f"{label} ({n_subjects[label]} participants, {epochs[label]} epochs)"
-            for label in n_subjects.index
+            f"{label} ({len(subjects[label])} participants, {epochs[label]} epochs)"
+            for label in sorted(subjects)
         )
         dropped: dict[str, Counter[str]] = {}
         for outcome in self.outcomes:
             for name, reason in outcome.dropped.items():
                 dropped.setdefault(reason, Counter())[name] += 1
-        lines = [f"from        {table.subjects.nunique()} participants", f"labels      {labels}"]
-        for label in n_subjects.index[n_subjects == 1]:
-            [subject] = table.subjects[table.y == label].unique()
-            lines.append(f"  class {label} has one participant only, {subject}")
-        lines += [f"epochs      {len(table)}", f"channels    {len(table.channels)}"]
+        n_subjects = len(set().union(*subjects.values()))
+        lines = [f"from        {n_subjects} participants", f"labels      {labels}"]
+        for label in sorted(subjects):
+            if len(subjects[label]) == 1:
+                [subject] = subjects[label]
+                lines.append(f"  class {label} has one participant only, {subject}")
+        n_channels = len(self.contents.channels)
+        lines += [f"epochs      {epochs.total()}", f"channels    {n_channels}"]
         for reason, names in dropped.items():
             most = ", ".join(f"{name} ({n})" for name, n in names.most_common(_MOST_NAMED))
             lines.append(f"  not used, {reason}: {most}{_and_more(names)}")
         lines += [
-            f"features    {len(table.features)} per channel",
-            f"missing     {1 - table.observed.to_numpy().mean():.1%} of channel epochs",
+            f"features    {self.contents.n_features} per channel",
+            f"missing     {1 - self.contents.n_observed / (epochs.total() * n_channels):.1%} of "
+            "channel epochs",
             *self._about_missing(),
         ]
         return lines
@@ -165,7 +193,7 @@ class Extraction:
             for reason, hits in outcome.reasons.items():
                 counts.setdefault(reason, Counter()).update(hits)
             recorded = {same_name(channel) for channel in outcome.channels}
-            lacking = [name for name in self.table.channels if same_name(name) not in recorded]
+            lacking = [name for name in self.contents.channels if same_name(name) not in recorded]
             absent.update(dict.fromkeys(lacking, outcome.n_rows))
         lines = [
             f"  {reason}: {hits.total()} channel epochs (most: {_name_most(hits, 5)})"
@@ -178,7 +206,7 @@ class Extraction:
 
     def _about_recordings(self) -> list[str]:
         """Count headers that contradict the manifest, and recordings that were left out."""
-        facts = [recording["facts"] for recording in self.table.info["recordings"]]
+        facts = self.contents.facts
         counts = {name: sum(fact.get(name, 0) for fact in facts) for name in _CONTRADICTIONS}
         lines = [f"headers     {n} {_CONTRADICTIONS[name]}" for name, n in counts.items() if n]
         if resumed := sum(outcome.status == "resumed" for outcome in self.outcomes):
@@ -282,71 +310,100 @@ def extract_table(
     FeatureTable(8 samples of 4 subjects; 3 channels x 18 features; labels control: 4,
     depressed: 4; 0.0% missing)
     """
+    settings = settings or FeatureSettings()
+    used, outcomes = _extract(recordings, settings, n_jobs, dask, on_error, parts, progress)
+    (table,) = _assemble(used, settings)
+    return Extraction(_contents([table]), outcomes, on_error, table)
+
+
+def _extract(
+    recordings: Sequence[Recording],
+    settings: FeatureSettings,
+    n_jobs: int | None,
+    dask: Any,
+    on_error: str,
+    parts: Path | None,
+    progress: Listener | None,
+    keep_values: bool = True,
+) -> tuple[list[_Used], list[RecordingOutcome]]:
+    """Compute the features of all recordings; of those with rows, parts may keep the values."""
     if on_error not in ("raise", "skip"):
         raise ArgumentError(f"on_error={on_error!r}: give raise or skip.", argument="on_error")
     if not recordings:
         raise InputError("There are no recordings.")
     check_spelling(recordings)
     n_jobs = count_jobs(n_jobs)
-    settings = settings or FeatureSettings()
     _try_out(settings)
     tell = progress or (lambda event: None)
     total = len(recordings)
     # What is finished in this run is no news, even if a second recording has the same bytes.
-    resumable, opened = _read_parts(parts)
-    finished = frozenset(key for key, features in resumable.items() if features is not None)
+    resumable, opened = _check_parts(parts)
+    finished = frozenset(key for key, is_whole in resumable.items() if is_whole)
     digest = settings.digest() if parts else None
     task = partial(_compute, settings=settings, digest=digest, finished=finished)
     outcomes: dict[int, RecordingOutcome] = {}
+    stored: dict[int, tuple[Path, pd.Index]] = {}  # values and columns that a part alone has
+    layouts: dict[tuple[str, ...], pd.Index] = {}
     failure: RecordingOutcome | None = None
     # After a failure no recording is begun, and those under way are finished and kept.
     tasks = ((recording.source, recording) for recording in recordings if failure is None)
     tell(Progress("features", 0, total))
     for index, (outcome, key, unreadable) in run_tasks(task, tasks, n_jobs=n_jobs, dask=dask):
         refuse_moved(parts, opened, "recordings")
-        if unreadable and _is_readable(Path(unreadable[1])):
-            raise InputError(
-                f"the Dask worker {unreadable[0]} cannot read {unreadable[1]}, which this machine "
-                "can: let workers see the recordings under the same path, on a disk that all "
-                "share, or use processes here (n_jobs)",
-                argument="dask",
-            )
-        if outcome.status == "resumed" and (features := resumable[key]) is not None:
-            outcome = _add_features(outcome, features)
+        _refuse_unreadable(*unreadable)
+        if outcome.status == "resumed" and parts:
+            outcome = _add_features(outcome, _read_part(parts / f"{key}.npz"))
         elif parts and key and outcome.status != "failed":
             path = parts / f"{key}.npz"
             _write_part(path, outcome)  # a full disk is no fault of the recording: this may raise
             if key in resumable:
                 notes = f"{path} was damaged: computed again.", *outcome.notes
                 outcome = replace(outcome, notes=notes)
+        if parts and key and not keep_values and outcome.n_rows:
+            columns = layouts.setdefault(tuple(outcome.X.columns), outcome.X.columns)
+            stored[index] = parts / f"{key}.npz", columns
+            outcome = replace(outcome, X=outcome.X.iloc[:, :0].copy())
         outcomes[index] = outcome
         tell(Progress("features", len(outcomes), total, outcome))
         if outcome.status == "failed" and on_error == "raise":
             failure = failure or outcome
     if failure is not None:
-        kind = RecordingError if failure.mendable else UnexpectedRecordingError
-        raise kind(
-            f"{failure.source}: {failure.error.rstrip('.')}. Repair or remove it, or skip "
-            "recordings that fail with on_error='skip'."
-            + (" Finished recordings are kept: run again to continue." if parts else ""),
-            argument="on_error",
-        )
+        raise _failed(failure, kept=bool(parts))
     ordered = [outcomes[index] for index in range(total)]
-    table = _assemble(recordings, ordered, settings)
-    return Extraction(table, [replace(result, X=pd.DataFrame()) for result in ordered], on_error)
+    used = _find_used(recordings, ordered, stored)
+    return used, [replace(outcome, X=pd.DataFrame()) for outcome in ordered]
+
+
+def _failed(failure: RecordingOutcome, kept: bool) -> RecordingError | UnexpectedRecordingError:
+    """Say which recording stopped a run, and what to do."""
+    kind = RecordingError if failure.mendable else UnexpectedRecordingError
+    return kind(
+        f"{failure.source}: {failure.error.rstrip('.')}. Repair or remove it, or skip "
+        "recordings that fail with on_error='skip'."
+        + (" Finished recordings are kept: run again to continue." if kept else ""),
+        argument="on_error",
+    )
 
 
 def check_table_path(output: str | PathLike[str], *, overwrite: bool = False) -> Path:
     """Refuse, before any work is done, a file that cannot or should not be written."""
     path = Path(output)
     check_writable(path)
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder; name the table itself, such as table.parquet.")
-    file_format(path)
-    check_writable(_parts_folder(path), *files_beside(path))
+    if not path.suffix or path.is_dir():
+        strange = [file.name for file in path.glob("*") if not file.match(f"{_PIECE_NAME}*")]
+        if strange or path.is_file():
+            raise InputError(
+                f"{path}: holds {strange[0]}; give a new folder, or a file such as table.parquet."
+                if strange
+                else f"{path}: is a file; give a folder, or a name such as table.parquet."
+            )
+        check_writable(_parts_folder(path))
+    else:
+        file_format(path)
+        check_writable(_parts_folder(path), *files_beside(path))
     if path.exists():
         _remove_finished_parts(path)
-    if path.exists() and not overwrite:
+    if not overwrite and (any(path.iterdir()) if path.is_dir() else path.exists()):
         raise ExistingFileError(path)
     return path
 
@@ -372,7 +429,9 @@ def extract_to_file(
     ----------
     recordings : sequence of Recording
     output : path-like
-        ``.parquet``, ``.csv`` or ``.csv.gz``.
+        ``.parquet``, ``.csv``, ``.csv.gz``, or without an ending a folder of Parquet files, for
+        more rows than the memory holds: it is written when all recordings are finished, some
+        recordings at a time.
     settings, n_jobs, dask, on_error, progress
         See :func:`extract_table`.
     overwrite : bool
@@ -387,19 +446,32 @@ def extract_to_file(
     busy = f"another process is making {path}; wait for it to end, or choose another name"
     with locked(folder / "lock", busy):
         opened = folder.stat()
-        extraction = extract_table(
-            recordings,
-            settings,
-            n_jobs=n_jobs,
-            dask=dask,
-            on_error=on_error,
-            parts=folder,
-            progress=progress,
+        settings, is_file = settings or FeatureSettings(), bool(path.suffix)
+        used, outcomes = _extract(
+            recordings, settings, n_jobs, dask, on_error, folder, progress, keep_values=is_file
         )
         refuse_moved(folder, opened, "recordings")
-        extraction.table.write(path)
+        if is_file:
+            (table,) = _assemble(used, settings)
+            table.write(path)
+            contents = _contents([table])
+        else:
+            contents = _contents(_write_pieces(folder / "table", used, settings))
+            shutil.rmtree(path, ignore_errors=True)
+            (folder / "table").rename(path)
         shutil.rmtree(folder, ignore_errors=True)
-    return extraction
+    return Extraction(contents, outcomes, on_error, table if is_file else path)
+
+
+def _write_pieces(
+    folder: Path, used: Sequence[_Used], settings: FeatureSettings
+) -> Iterator[FeatureTable]:
+    """Write a table in pieces, each a Parquet file."""
+    shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
+    folder.mkdir()
+    for number, table in enumerate(_assemble(used, settings, _PIECE)):
+        table.write(folder / f"{_PIECE_NAME}{number:05d}.parquet")
+        yield table
 
 
 def _parts_folder(output: Path) -> Path:
@@ -476,6 +548,17 @@ def _add_features(outcome: RecordingOutcome, features: RecordingFeatures) -> Rec
     return replace(outcome, status=status, notes=notes, **_as_dict(features))
 
 
+def _refuse_unreadable(worker: str = "", path: str = "") -> None:
+    """Refuse a Dask worker that cannot read a file which this machine can."""
+    if path and _is_readable(Path(path)):
+        raise InputError(
+            f"the Dask worker {worker} cannot read {path}, which this machine can: let workers "
+            "see the recordings under the same path, on a disk that all share, or use processes "
+            "here (n_jobs)",
+            argument="dask",
+        )
+
+
 def _unreadable_on_worker(recording: Recording) -> tuple[str, ...]:
     unreadable = [str(path) for path in recording.files if not _is_readable(path)]
     try:
@@ -513,24 +596,26 @@ def _write_part(path: Path, features: RecordingFeatures) -> None:
         )
 
 
-def _read_parts(
-    folder: Path | None,
-) -> tuple[dict[str, RecordingFeatures | None], os.stat_result | None]:
-    """Read what is finished, None for a file that is not whole; also what tells a moved folder."""
+def _read_part(path: Path) -> RecordingFeatures:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as part:
+        notes = json.loads(part["notes"].tobytes())
+        index = pd.Index(part["starts"], name="start")
+        X = pd.DataFrame(part["values"], columns=notes.pop("columns"), index=index)
+    return RecordingFeatures(X=X, **notes)
+
+
+def _check_parts(folder: Path | None) -> tuple[dict[str, bool], os.stat_result | None]:
+    """Find what is finished, and whether each file is whole; also what tells a moved folder."""
     if folder is None:
         return {}, None
     folder.mkdir(parents=True, exist_ok=True)
-    by_key: dict[str, RecordingFeatures | None] = {}
+    is_whole: dict[str, bool] = {}
     for path in folder.glob("*.npz"):
         try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as part:
-                notes = json.loads(part["notes"].tobytes())
-                index = pd.Index(part["starts"], name="start")
-                X = pd.DataFrame(part["values"], columns=notes.pop("columns"), index=index)
-            by_key[path.stem] = RecordingFeatures(X=X, **notes)
+            is_whole[path.stem] = _read_part(path) is not None
         except Exception:  # a flipped bit makes readers raise anything
-            by_key[path.stem] = None
-    return by_key, folder.stat()
+            is_whole[path.stem] = False
+    return is_whole, folder.stat()
 
 
 # --- the table -------------------------------------------------------------------------------
@@ -543,49 +628,65 @@ class _Used(NamedTuple):
     recording: Recording
     outcome: RecordingOutcome
     spelling: dict[str, str]  # of its channels, to that of the table
+    columns: pd.Index
+    part: Path | None  # that has the values, where the outcome does not
+
+    def table_columns(self) -> list[str]:
+        """Return what its columns are called in the table."""
+        pairs = map(split_column, self.columns)
+        return [join_column(self.spelling[channel], feature) for channel, feature in pairs]
+
+    def values(self) -> pd.DataFrame:
+        """Return its rows."""
+        X = self.outcome.X if self.part is None else _read_part(self.part).X
+        return X.set_axis(self.table_columns(), axis=1)
 
 
 def _assemble(
-    recordings: Sequence[Recording],
-    outcomes: Sequence[RecordingOutcome],
-    settings: FeatureSettings,
-) -> FeatureTable:
-    """Put the recordings below one another under the union of their channels."""
-    used = _find_used(recordings, outcomes)
-    if not used:
-        reasons = [
-            (o.error or " ".join(o.notes) or _why_empty(o)).rstrip(".") for o in outcomes[:3]
-        ]
-        listed = "; ".join(f"{o.source}: {r}" for o, r in zip(outcomes, reasons, strict=False))
-        raise InputError(f"No recording gave an epoch with any channel left ({listed}).")
-    frames = []
-    for part in used:
-        columns = [split_column(column) for column in part.outcome.X.columns]
-        names = [join_column(part.spelling[channel], feature) for channel, feature in columns]
-        frames.append(part.outcome.X.set_axis(names, axis=1))
-    X = pd.concat(frames, ignore_index=True)
-    channels = list(dict.fromkeys(split_column(column)[0] for column in X.columns))
-    of_rows = [part.recording for part in used for _ in range(part.outcome.n_rows)]
-    sites = pd.Series([recording.site or "" for recording in of_rows])
-    return FeatureTable(
-        X,
-        pd.Series([recording.label for recording in of_rows]),
-        pd.Series([recording.subject for recording in of_rows]),
-        _table_info(used, settings),
-        sites=sites if (sites != "").all() else None,
-        rows=_table_rows(used),
-        reasons=_list_reasons(used, channels),
-    )
+    used: Sequence[_Used], settings: FeatureSettings, most_values: float = np.inf
+) -> Iterator[FeatureTable]:
+    """Put recordings below one another under the union of their channels, some in each table."""
+    layouts = {(id(part.columns), *part.spelling.values()): part for part in used}
+    union = list(dict.fromkeys(name for p in layouts.values() for name in p.table_columns()))
+    channels = list(dict.fromkeys(split_column(column)[0] for column in union))
+    info, rows = _table_info(used, settings), _table_rows(used)
+    with_sites = all(part.recording.site for part in used)
+    ends = np.cumsum([part.outcome.n_rows for part in used])
+    number = (ends - 1) * len(union) // most_values
+    for piece in np.split(np.arange(len(used)), np.flatnonzero(np.diff(number)) + 1):
+        parts = [used[i] for i in piece]
+        X = pd.concat([part.values() for part in parts], ignore_index=True)
+        of_rows = [part.recording for part in parts for _ in range(part.outcome.n_rows)]
+        yield FeatureTable(
+            X if X.columns.tolist() == union else X.reindex(columns=union),
+            pd.Series([recording.label for recording in of_rows]),
+            pd.Series([recording.subject for recording in of_rows]),
+            info | {"recordings": [info["recordings"][i] for i in piece]},
+            sites=pd.Series([r.site for r in of_rows]) if with_sites else None,
+            rows=rows.iloc[ends[piece[-1]] - len(X) : ends[piece[-1]]].reset_index(drop=True),
+            reasons=_list_reasons(parts, channels),
+        )
+
+
+def _contents(tables: Iterable[FeatureTable]) -> Contents:
+    """Count what tables have in all."""
+    n_observed, facts = 0, []
+    for table in tables:
+        n_observed += int(table.observed.to_numpy().sum())
+        facts += [recording["facts"] for recording in table.info["recordings"]]
+    return Contents(table.channels, len(table.features), n_observed, facts)
 
 
 def _find_used(
-    recordings: Sequence[Recording], outcomes: Sequence[RecordingOutcome]
+    recordings: Sequence[Recording],
+    outcomes: Sequence[RecordingOutcome],
+    stored: Mapping[int, tuple[Path, pd.Index]],
 ) -> list[_Used]:
     """Name each recording with rows by its file or its subject, and unify names of channels."""
     seen: Counter[str] = Counter()
     first: dict[str, str] = {}
     used = []
-    for recording, outcome in zip(recordings, outcomes, strict=True):
+    for number, (recording, outcome) in enumerate(zip(recordings, outcomes, strict=True)):
         if not outcome.n_rows:
             continue
         source = Path(recording.source)
@@ -600,7 +701,14 @@ def _find_used(
         if len(set(spelling.values())) < len(spelling):
             # Two that differ in spelling alone in one file: that is for its owner to mend.
             spelling = {channel: channel for channel in spelling}
-        used.append(_Used(name, recording, outcome, spelling))
+        part, columns = stored.get(number, (None, outcome.X.columns))
+        used.append(_Used(name, recording, outcome, spelling, columns, part))
+    if not used:
+        reasons = [
+            (o.error or " ".join(o.notes) or _why_empty(o)).rstrip(".") for o in outcomes[:3]
+        ]
+        listed = "; ".join(f"{o.source}: {r}" for o, r in zip(outcomes, reasons, strict=False))
+        raise InputError(f"No recording gave an epoch with any channel left ({listed}).")
     return used
 
 
@@ -622,7 +730,7 @@ def _table_info(used: Sequence[_Used], settings: FeatureSettings) -> dict[str, A
                 "rows": outcome.n_rows,
                 "facts": outcome.acquisition | of_header,
             }
-            for (name, recording, outcome, _), of_header in zip(used, of_headers, strict=True)
+            for (name, recording, outcome, *_), of_header in zip(used, of_headers, strict=True)
         ],
     }
 
@@ -637,7 +745,7 @@ def _table_rows(used: Sequence[_Used]) -> pd.DataFrame:
     # Epochs that were cut before may have conditions and metadata of their own.
     conditions: list[str | None] = []
     metadata: list[dict[str, str]] = []
-    for _, recording, outcome, _ in used:
+    for _, recording, outcome, *_ in used:
         condition = recording.condition
         if outcome.conditions and (condition is None or condition.startswith(_BIDS_CONDITION)):
             conditions += [
@@ -661,7 +769,7 @@ def _table_rows(used: Sequence[_Used]) -> pd.DataFrame:
 def _list_reasons(used: Sequence[_Used], channels: Sequence[str]) -> pd.DataFrame:
     """List why channels are missing, also those that a recording does not have."""
     lines = []
-    for name, _, outcome, spelling in used:
+    for name, _, outcome, spelling, *_ in used:
         for reason, hits in outcome.cells.items():
             for channel, epochs in hits.items():
                 lines += [(name, epoch, spelling[channel], reason) for epoch in epochs]

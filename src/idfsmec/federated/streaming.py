@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +23,6 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from idfsmec._files import check_readable
 from idfsmec._parallel import one_blas_thread, run_tasks
 from idfsmec.errors import InputError
 from idfsmec.federated.summary import Columns, Study, join_condition, pooled
@@ -54,7 +52,14 @@ from idfsmec.table.columns import (
     split_column,
 )
 from idfsmec.table.feature_table import clean_groups, warn_of_two_sites
-from idfsmec.table.files import check_schema, file_format, info_of
+from idfsmec.table.files import (
+    check_schema,
+    file_format,
+    info_of,
+    naming_file,
+    open_parquet,
+    parquet_files,
+)
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -129,7 +134,7 @@ def open_source(
         labelled = {SUBJECT: table.subjects.array, LABEL: table.y.array, **rows}
         parts = [("", (pd.DataFrame(labelled), table.X.to_numpy()))]
     else:
-        with _naming(parts[0][0]):
+        with naming_file(parts[0][0]):
             columns, info = part_header(_header(parts[0][1]))[1], _check_files(parts)
     if channels is None:
         channels = [split_column(column)[0] for column in columns]
@@ -149,21 +154,6 @@ def open_source(
     return Source(names, of_columns, tuple(parts), tuple(columns), tuple(conditions), info, name)
 
 
-def parquet_files(path: Path) -> list[Path]:
-    """Name the files of a table: the file itself, or those in a folder, in order."""
-    if path.is_file():
-        return [path]
-    files = sorted(
-        file
-        for file in path.rglob("*.parquet")
-        if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
-    )
-    if not files:
-        raise InputError(f"{path}: there is no .parquet file in it.")
-    check_readable(*files)
-    return files
-
-
 def _check_files(parts: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse files that do not belong together; warn of what takes minutes; return ``info``."""
     (_, first), n_rows, columns = parts[0], 0, set[str]()
@@ -171,7 +161,7 @@ def _check_files(parts: Sequence[tuple[str, Any]]) -> dict[str, Any]:
         return info_of(first.schema) if isinstance(first, ds.Dataset) else {}
     info: dict[str, Any] = {}
     for where, part in parts:
-        with _naming(where), _open_file(part) as file:
+        with naming_file(where), open_parquet(part) as file:
             features = set(check_schema(file.schema_arrow, file.schema_arrow.names))
             of_part = info_of(file.schema_arrow)
             info, columns = (info, columns) if columns else (of_part, features)
@@ -187,25 +177,6 @@ def _check_files(parts: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return info
 
 
-def _open_file(file: Path) -> pq.ParquetFile:
-    # Some pages of a column at a time, not all of them.
-    options = {"pre_buffer": False, "buffer_size": 2**20}
-    return pq.ParquetFile(file, page_checksum_verification=True, **options)
-
-
-@contextmanager
-def _naming(where: str) -> Iterator[None]:
-    """Name the part of a table in errors."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{where}{error}") from None
-    except (OSError, pa.ArrowException, ValueError, TypeError) as error:
-        damaged = where and isinstance(error, OSError | pa.ArrowException)
-        what = "Parquet file" if damaged else "table"
-        raise InputError(f"{where or 'The table: '}not a readable {what} ({error}).") from error
-
-
 def _header(part: Any) -> list[str]:
     if isinstance(part, Path):
         return list(pq.read_schema(part).names)
@@ -216,7 +187,7 @@ def _batches(part: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Read some columns, some rows at a time; of a Dask dataframe a partition."""
     n_rows = max(256, min(_ROWS, ELEMENTS // max(1, len(columns))))
     if isinstance(part, Path):
-        with _open_file(part) as file:
+        with open_parquet(part) as file:
             yield from file.iter_batches(n_rows, columns=list(columns), use_threads=False)
     elif isinstance(part, ds.Dataset):
         ahead = {"batch_readahead": 1, "fragment_readahead": 1}  # Arrow would hold dozens
@@ -259,7 +230,7 @@ class Rows:
         self.source = source
         frames: list[pd.DataFrame] = []
         for where, part in source.parts:
-            with _naming(where):
+            with naming_file(where):
                 frames += _rows_of(part)
         rows = pd.concat(frames) if frames else pd.DataFrame(columns=[SUBJECT, LABEL])
         rows = rows.reset_index(drop=True).assign(**{SUBJECT: rows[SUBJECT].astype(str).array})
@@ -301,7 +272,7 @@ class Rows:
         condition, stored = np.divmod(columns, len(source.stored))
         names = [source.stored[j] for j in stored]
         for where, part in source.parts:
-            with _naming(where):
+            with naming_file(where):
                 for X in _columns_of(part, names, stored):
                     rows = np.arange(first, first + X.shape[1])
                     first += rows.size

@@ -6,13 +6,14 @@ from .methods import (
     CLASSIFIERS,
     IMPUTERS,
     METHODS,
+    REGRESSORS,
     Method,
     register_classifier,
     register_imputer,
     register_method,
 )
 from .model import TRUSTED_TYPES, Model, fit_model, load_model, save_model
-from .pipeline import HarmonizedClassifier, TunedPipeline
+from .pipeline import HarmonizedClassifier, TunedPipeline, TunedRegressor
 from .search import IDFSMECCV
 from .subjects import extract_subjects, find_training_subjects, predict_subjects
 
@@ -28,10 +29,12 @@ __all__ = [
     "IDFSMECClassifier",
     "IDFSMECRegressor",
     "Method",
+    "REGRESSORS",
     "Model",
     "SiteHarmonizer",
     "TRUSTED_TYPES",
     "TunedPipeline",
+    "TunedRegressor",
     "extract_subjects",
     "find_training_subjects",
     "fit_model",

@@ -1,4 +1,4 @@
-"""Folds: samples split by participant, by sample or by site, stratified by class."""
+"""Folds: samples split by participant, by sample or by site, stratified by class or score."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import warnings
 from typing import Any, Literal, get_args
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+from idfsmec._validation import split_by_score
 from idfsmec.errors import InputError
 
+#: A fold holds out at least so many participants with a score, so that these can be ranked.
+FEWEST_SCORES = 4
 #: What is held out together.
 FoldUnit = Literal["subject", "sample", "site"]
 #: Positions of the samples that train, and of those held out.
@@ -24,8 +28,12 @@ def make_folds(
     n_splits: int = 10,
     random_state: int = 0,
     sites: ArrayLike | None = None,
+    *,
+    numeric: bool = False,
 ) -> list[Fold]:
     """Split samples into training and held-out ones, in proportion to the classes or by site.
+
+    With a score (``numeric``) all folds have low and high ones alike.
 
     ``folds`` says what stays together: the samples of a subject, single samples (so that subjects
     are in training and test), or a site. Sites are held out in the order of their names. Every
@@ -35,12 +43,24 @@ def make_folds(
     if folds not in get_args(FoldUnit):
         raise InputError(f"folds is {folds!r}; choose 'subject', 'sample' or 'site'")
     if folds == "site":
-        return _split_sites(labels, groups, sites)
+        return _split_sites(labels, groups, sites, numeric)
     unit = "sample" if folds == "sample" else "participant"
     units = np.arange(labels.size) if folds == "sample" else groups
-    most = most_splits(labels, units)
-    if most == 0:
+    most = most_splits(labels, units, numeric=numeric)
+    if units.size == 0:
         raise InputError("there are no samples to split")
+    if numeric:
+        n_units = np.unique(units).size
+        if not 2 <= n_splits <= most:
+            possible = f"give 2 to {most}" if most > 1 else "add more"
+            raise InputError(
+                f"{n_splits} folds by {unit} are not possible: there are {n_units} {unit}s with a "
+                f"score, and a fold holds out at least {FEWEST_SCORES}; {possible}"
+            )
+        member = np.unique(units, return_inverse=True)[1]
+        scores = pd.Series(labels).groupby(member).mean()
+        part = split_by_score(scores, n_splits, np.random.RandomState(random_state))[member]
+        return [_hold_out(part, number) for number in range(n_splits)]
     if most == 1:
         label = next(k for k in np.unique(labels) if np.unique(units[labels == k]).size == 1)
         name = groups[labels == label][0]
@@ -66,14 +86,19 @@ def make_folds(
     return [(np.sort(train), np.sort(test)) for train, test in mixed]
 
 
-def most_splits(y: ArrayLike, units: ArrayLike) -> int:
-    """Return how many folds are possible: the number of units in the smallest class."""
+def most_splits(y: ArrayLike, units: ArrayLike, *, numeric: bool = False) -> int:
+    """Return how many folds are possible: the number of units in the smallest class.
+
+    With a score every fold holds out at least four units.
+    """
+    if numeric:
+        return int(np.unique(np.asarray(units)).size) // FEWEST_SCORES
     y, units = np.asarray(y), np.asarray(units)
     return min((np.unique(units[y == label]).size for label in np.unique(y)), default=0)
 
 
 def _split_sites(
-    labels: NDArray[Any], groups: NDArray[Any], sites: ArrayLike | None
+    labels: NDArray[Any], groups: NDArray[Any], sites: ArrayLike | None, numeric: bool
 ) -> list[Fold]:
     """Hold out each site once; refuse sites that cannot be scored, with a remedy."""
     if sites is None:
@@ -90,12 +115,19 @@ def _split_sites(
         )
     for name in names:
         here = where == name
-        if (present := np.unique(labels[here])).size == 1:
+        n_here = np.unique(groups[here]).size
+        if numeric and n_here < FEWEST_SCORES:
+            raise InputError(
+                f"site {name} has {n_here} participants with a score, and at least "
+                f"{FEWEST_SCORES} are needed to rank them; leave the site out, or use folds by "
+                "participant"
+            )
+        if not numeric and (present := np.unique(labels[here])).size == 1:
             raise InputError(
                 f"site {name} has the class {present[0]} alone, so no score can be computed "
                 "there; leave the site out, or use folds by participant"
             )
-        if (alone := np.setdiff1d(labels, labels[~here])).size:
+        if not numeric and (alone := np.setdiff1d(labels, labels[~here])).size:
             raise InputError(
                 f"the class {alone[0]} was recorded at site {name} alone: without the site it "
                 "cannot be learned; leave the class out, or use folds by participant"
@@ -120,6 +152,8 @@ def make_inner_folds(
     n_splits: int,
     random_state: int,
     sites: NDArray[Any] | None = None,
+    *,
+    numeric: bool = False,
 ) -> list[Fold]:
     """Split training samples again, in the same way; fewer folds where subjects are few.
 
@@ -128,9 +162,12 @@ def make_inner_folds(
     training side, or where a subject was at two sites.
     """
     if folds == "site" and sites is not None:
-        both = [name for name in np.unique(sites) if np.unique(y[sites == name]).size > 1]
+        values, least = (subjects, FEWEST_SCORES) if numeric else (y, 2)
+        both = [n for n in np.unique(sites) if np.unique(values[sites == n]).size >= least]
         splits = [_hold_out(sites, name) for name in both]
-        complete = all(np.unique(y[train]).size == np.unique(y).size for train, _ in splits)
+        complete = numeric or all(
+            np.unique(y[train]).size == np.unique(y).size for train, _ in splits
+        )
         torn = any(np.intersect1d(subjects[train], subjects[test]).size for train, test in splits)
         if len(splits) > 1 and complete and not torn:
             return splits
@@ -141,5 +178,6 @@ def make_inner_folds(
             stacklevel=2,
         )
     unit: FoldUnit = "subject" if folds == "site" else folds
-    most = most_splits(y, np.arange(y.size) if unit == "sample" else subjects)
-    return make_folds(y, subjects, unit, min(n_splits, most), random_state)
+    units = np.arange(y.size) if unit == "sample" else subjects
+    n_splits = min(n_splits, most_splits(y, units, numeric=numeric))
+    return make_folds(y, subjects, unit, n_splits, random_state, numeric=numeric)

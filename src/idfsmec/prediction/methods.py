@@ -1,4 +1,4 @@
-"""The registries: methods, imputers and classifiers that a comparison knows by name.
+"""The registries: methods, imputers, classifiers and regressors that a comparison knows by name.
 
 Nothing here imports scikit-learn before it is needed: the Tab key asks for names only.
 """
@@ -17,7 +17,7 @@ from idfsmec.errors import InputError
 from idfsmec.selection.defaults import GAMMAS, LAMS
 
 if TYPE_CHECKING:
-    from idfsmec.prediction.pipeline import HarmonizedClassifier, TunedPipeline
+    from idfsmec.prediction.pipeline import HarmonizedClassifier, TunedPipeline, TunedRegressor
 
 Family = Literal["proposed", "filter", "wrapper", "embedded", "sanity", "ablation"]
 #: Families that are compared when no methods are named; an ablation is a method in pieces.
@@ -123,6 +123,8 @@ class Method(Part):
         selector that takes none.
     classifier : str or Classifier
         What is scored on the selected features, by its name in ``CLASSIFIERS``.
+    regressor : str or Classifier
+        The same for a score, by its name in ``REGRESSORS``.
     settings : sequence of dict, or mapping of parameter to values
         Parameters of the selector to try; tuning picks one of them. A mapping stands for all
         combinations of its values. The one nearest to the selector's own parameters is the
@@ -158,6 +160,7 @@ class Method(Part):
     label: str = ""
     imputer: str | Imputer = "factors"  # on average it loses least to missing channels
     classifier: str | Classifier = "svm"
+    regressor: str | Classifier = "ridge"
     settings: tuple[dict[str, Any], ...] = ({},)
     depends_on_k: bool = False
     all_features: bool = False
@@ -210,6 +213,11 @@ class Method(Part):
         return self.needs is None or importlib.util.find_spec(self.needs) is not None
 
     @property
+    def takes_scores(self) -> bool:
+        """Whether its selector has a form for scores, which its parameter ``numeric`` says."""
+        return "numeric" in self.build().get_params()
+
+    @property
     def is_whole(self) -> bool:
         """Whether it is a classifier of samples as they are, not a selector."""
         from sklearn.base import is_classifier
@@ -233,43 +241,60 @@ class Method(Part):
         """The classifier itself, also where it is given by name."""
         return CLASSIFIERS.find(self.classifier)
 
+    @property
+    def regressing(self) -> Classifier:
+        """The regressor itself, also where it is given by name."""
+        return REGRESSORS.find(self.regressor)
+
     def resolve(self) -> Method:
         """Put objects in the place of names: what a worker that knows no registry can run."""
         return replace(
-            self, estimator=self.build(), imputer=self.imputing, classifier=self.classifying
+            self,
+            estimator=self.build(),
+            imputer=self.imputing,
+            classifier=self.classifying,
+            regressor=self.regressing,
         )
 
-    def pipeline(self, **parameters: Any) -> TunedPipeline | HarmonizedClassifier:
-        """Make the estimator of the method.
+    def pipeline(
+        self, *, numeric: bool = False, **parameters: Any
+    ) -> TunedPipeline | TunedRegressor | HarmonizedClassifier:
+        """Make the estimator of the method, with ``numeric`` that for a score.
 
         ``parameters`` are those of :class:`~idfsmec.prediction.TunedPipeline` that the method
         itself does not decide. A whole classifier takes ``harmonizer`` and ``random_state``.
         """
-        from idfsmec.prediction.pipeline import HarmonizedClassifier, TunedPipeline
+        from idfsmec.prediction.pipeline import (
+            HarmonizedClassifier,
+            TunedPipeline,
+            TunedRegressor,
+        )
 
+        if numeric and not self.takes_scores:
+            raise InputError(f"the method {self.name!r} has no form for scores")
         if self.is_whole:
             taken = {key: parameters.get(key) for key in ("harmonizer", "random_state")}
             return HarmonizedClassifier(self.build(), **taken)
-        imputer, classifier = self.imputing, self.classifying
+        imputer, last = self.imputing, self.regressing if numeric else self.classifying
         if self.costs is not None:
             parameters["costs"] = self.costs
         if self.all_features:
             parameters["n_features_to_select"] = (1.0,)
-        steps = f"imputed by {imputer.name}, {classifier.name}"
-        if classifier.takes_missing:
-            steps = f"missing values as they are, {classifier.name}"
-        return TunedPipeline(
-            self.build(),
-            settings=self.settings,
-            imputer=imputer.build(),
-            classifier=classifier.build(),
-            add_indicator=imputer.marks_missing and not classifier.takes_missing,
-            ranks_per_count=self.depends_on_k,
-            inner_parameters=self.inner or None,
-            inner_samples=self.inner_samples,
-            label=f"{self.name}, {steps}",
-            **parameters,
-        )
+        steps = f"imputed by {imputer.name}, {last.name}"
+        if last.takes_missing:
+            steps = f"missing values as they are, {last.name}"
+        parameters |= {
+            "settings": self.settings,
+            "imputer": imputer.build(),
+            "add_indicator": imputer.marks_missing and not last.takes_missing,
+            "ranks_per_count": self.depends_on_k,
+            "inner_parameters": self.inner or None,
+            "inner_samples": self.inner_samples,
+            "label": f"{self.name}, {steps}",
+        }
+        if numeric:
+            return TunedRegressor(self.build(), regressor=last.build(), **parameters)
+        return TunedPipeline(self.build(), classifier=last.build(), **parameters)
 
     def describe_ranking(self) -> dict[str, Any]:
         """Return what determines how it ranks a table with one setting."""
@@ -295,6 +320,7 @@ class Method(Part):
         return {
             **described,
             "classifier": self.classifying.describe(),
+            "regressor": self.regressing.describe(),
             "options": describe(options),
         }
 
@@ -320,6 +346,8 @@ METHODS: Registry[Method] = Registry("method")
 IMPUTERS: Registry[Imputer] = Registry("imputer")
 #: All classifiers by name.
 CLASSIFIERS: Registry[Classifier] = Registry("classifier")
+#: What predicts a score from selected features, by name.
+REGRESSORS: Registry[Classifier] = Registry("regressor")
 
 
 def register_method(
@@ -426,6 +454,13 @@ def find_methods(
     return chosen
 
 
+def methods_for_scores(methods: Iterable[Method]) -> tuple[list[Method], list[str]]:
+    """Return the methods that have a form for scores, and the names of the others."""
+    every = list(methods)
+    chosen = [method for method in every if method.takes_scores and not method.is_whole]
+    return chosen, [method.name for method in every if method not in chosen]
+
+
 def proposed_method(methods: Iterable[Method] = ()) -> Method | None:
     """Return the method that ranks whole tables: the first proposed one of these, or of all."""
     every = (*methods, *METHODS.values())
@@ -441,6 +476,8 @@ def with_parts(
     parts: dict[str, Any] = {} if imputer is None else {"imputer": IMPUTERS.find(imputer)}
     if classifier is not None:
         parts["classifier"] = CLASSIFIERS.find(classifier)
+        if isinstance(classifier, str) and classifier in REGRESSORS:
+            parts["regressor"] = REGRESSORS.find(classifier)
     return [replace(method, **parts) for method in methods]
 
 
@@ -457,6 +494,12 @@ register_classifier("logistic", lazily("sklearn.linear_model.LogisticRegression"
 register_classifier("ridge", lazily("idfsmec.prediction.sanity.RidgeByCost"))
 register_classifier("idfsmec", lazily("idfsmec.prediction.IDFSMECClassifier"))
 register_classifier("boosting", lazily("idfsmec.prediction.sanity.Boosting"))
+for _name, _path in (
+    ("ridge", "ridge.LinearRidge"),
+    ("idfsmec", "IDFSMECRegressor"),
+    ("boosting", "ridge.BoostedScore"),
+):
+    REGRESSORS.add(Classifier(_name, lazily(f"idfsmec.prediction.{_path}")))
 
 
 def _add(
@@ -486,10 +529,13 @@ _starts: dict[str, Any] = {"label": "CD-LSR (10 starts)", "depends_on_k": True}
 _add("CD-LSR", "selection.CDLSR", "embedded", {"random_state": 0}, **_starts)
 # Seconds a fit on 19 channels, a minute on 128.
 _add("group lasso", "selection.GroupLasso", "embedded", settings={"alpha": (0.1, 0.3)}, slow=True)
+_net, _alphas = "prediction.sanity.ElasticNetOrder", {"alpha": (0.1, 0.3)}
+_add("elastic net", _net, "embedded", settings=_alphas)
 _columns, _costs = "prediction.sanity.ColumnOrder", (1e-4, 1e-3, 1e-2, 1e-1)
 _add("all features", _columns, "sanity", all_features=True, costs=_costs)
 _add("random", "prediction.sanity.RandomOrder", "sanity")
 _add("ANOVA F", "prediction.sanity.AnovaF", "sanity")
 _forest = "prediction.sanity.ForestImportance"
 _add("random forest", _forest, "sanity", inner={"n_estimators": 30})
-_add("gradient boosting", _columns, "sanity", all_features=True, classifier="boosting")
+_boosting: dict[str, Any] = {"classifier": "boosting", "regressor": "boosting"}
+_add("gradient boosting", _columns, "sanity", all_features=True, **_boosting)

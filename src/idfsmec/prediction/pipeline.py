@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, RegressorMixin, is_regressor
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, check_cv
 from sklearn.utils import Tags, check_array, get_tags, resample
@@ -49,10 +49,19 @@ from idfsmec._validation import (
     warn_without_groups,
 )
 from idfsmec.errors import InputError
-from idfsmec.metrics import CRITERIA, METRICS, SVM_SLOPE, Codes, Floats
-from idfsmec.prediction.folds import Fold, make_inner_folds, most_splits
+from idfsmec.metrics import (
+    CRITERIA,
+    METRICS,
+    SCORE_CRITERIA,
+    SCORE_METRICS,
+    SVM_SLOPE,
+    Codes,
+    Floats,
+)
+from idfsmec.prediction.folds import FEWEST_SCORES, Fold, make_inner_folds, most_splits
 from idfsmec.prediction.harmonizer import SiteHarmonizer
 from idfsmec.prediction.imputer import ChannelImputer
+from idfsmec.prediction.ridge import LinearRidge
 from idfsmec.prediction.samples import (
     FoldSamples,
     MissingMarks,
@@ -72,18 +81,25 @@ from idfsmec.prediction.tuning import (
 )
 from idfsmec.progress import Listener, Steps
 from idfsmec.selection import IDFSMEC, rank_grid
-from idfsmec.selection.base import check_samples, count_features, encode_labels
-from idfsmec.selection.defaults import CRITERION, N_FEATURES, N_INNER_SPLITS, SVM_COSTS
+from idfsmec.selection.base import check_samples, check_score, count_features, encode_labels
+from idfsmec.selection.defaults import (
+    CRITERION,
+    N_FEATURES,
+    N_INNER_SPLITS,
+    SCORE_CRITERION,
+    SVM_COSTS,
+)
 from idfsmec.solver.scaling import FAR
 from idfsmec.table.columns import SITE, channel_codes, channel_columns
 from idfsmec.table.feature_table import refuse_table
 
 
-class SamplesClassifier(ClassifierMixin, CheckedEstimator):
-    """Base of classifiers that may be given subjects, sites and channels with their samples."""
+class SamplesEstimator(CheckedEstimator):
+    """Base of estimators that may be given subjects, sites and channels with their samples."""
 
     channels: ArrayLike | None = None
     harmonizer: SiteHarmonizer | None
+    numeric = False  # whether y is a score
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -105,7 +121,7 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
         X : array-like of shape (n_samples, n_features)
             NaN where a channel is missing.
         y : array-like of shape (n_samples,)
-            Class labels.
+            Class labels, or a score.
         groups : array-like of shape (n_samples,), optional
             Subject of every sample; inner folds keep subjects together. By default an index of X
             named "subject"; without it every sample is a subject of its own, with a warning.
@@ -133,7 +149,11 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
         """Check parameters and samples; see :meth:`fit`."""
         self._validate_params()
         checked, labels = check_samples(self, X, y, ensure_min_samples=2)
-        codes, classes = encode_labels(labels)
+        target: NDArray[Any]
+        if self.numeric:
+            target, classes = check_score(labels), np.empty(0)
+        else:
+            target, classes = encode_labels(labels)
         subjects = group_names(X, groups)
         is_grouped = subjects is not None
         if not is_grouped:
@@ -142,10 +162,10 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
         names, columns_of = channel_columns(
             self.channels, checked.shape[1], getattr(self, "feature_names_in_", None)
         )
-        names_of = (np.arange(codes.size) if subjects is None else subjects).astype(str)
+        names_of = (np.arange(target.size) if subjects is None else subjects).astype(str)
         samples = Samples(
             checked,
-            codes,
+            target,
             np.unique(names_of, return_inverse=True)[1],
             names_of,
             channel_codes(columns_of),
@@ -163,7 +183,7 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
         raise NotImplementedError
 
     def decide(self, samples: Samples) -> Floats:
-        """Return the decisions of each class, (n_samples, n_classes)."""
+        """Return the decisions of each class, (n_samples, n_classes), or predictions, (..., 1)."""
         raise NotImplementedError
 
     @property
@@ -174,7 +194,8 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
     def _begin(self, training: TrainingSamples) -> None:
         """Keep what is known of the training samples."""
         samples = training.samples
-        self.classes_ = np.asarray(samples.classes)
+        if not self.numeric:
+            self.classes_ = np.asarray(samples.classes)
         self.n_features_in_ = samples.channel_of.size
         self.channel_names_ = np.asarray(samples.channels)
         self._channel_of = samples.channel_of
@@ -184,7 +205,7 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
     ) -> Samples:
         """Check new samples."""
         refuse_table(X)
-        check_is_fitted(self, "classes_")
+        check_is_fitted(self, "channel_names_")
         checked: Floats = validate_data(
             self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
         )
@@ -198,10 +219,16 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
             self._channel_of,
             tuple(map(str, self.channel_names_)),
             names,
-            tuple(self.classes_.tolist()),
+            () if self.numeric else tuple(self.classes_.tolist()),
             _sites_of(X, sites),
             _covariates_of(X, covariates),
         )
+
+
+class SamplesClassifier(ClassifierMixin, SamplesEstimator):
+    """Base of classifiers of samples."""
+
+    classes_: NDArray[Any]
 
     def decision_function(
         self, X: ArrayLike, sites: ArrayLike | None = None, covariates: ArrayLike | None = None
@@ -250,6 +277,23 @@ class SamplesClassifier(ClassifierMixin, CheckedEstimator):
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
 
+class SamplesRegressor(RegressorMixin, SamplesEstimator):
+    """Base of regressors of samples."""
+
+    numeric = True
+
+    @property
+    def slope(self) -> float:
+        """Predictions are in the unit of the score."""
+        return 1.0
+
+    def predict(
+        self, X: ArrayLike, sites: ArrayLike | None = None, covariates: ArrayLike | None = None
+    ) -> Floats:
+        """Score of each sample; parameters as of :meth:`fit`."""
+        return self.decide(self._samples(X, sites, covariates))[:, 0]
+
+
 def _sites_of(X: Any, sites: ArrayLike | None) -> NDArray[np.str_] | None:
     """Return the names of sites: those given, or else the level "site" of the index of X."""
     if sites is None:
@@ -280,7 +324,412 @@ def _covariates_of(X: Any, covariates: ArrayLike | None) -> Floats | None:
 
 
 @dataclass(eq=False, repr=False)
-class TunedPipeline(SamplesClassifier):
+class TunedSelection(SamplesEstimator):
+    """What :class:`TunedPipeline` and :class:`TunedRegressor` share: all but the last step."""
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "selector": [HasMethods(["fit"]), None],
+        "imputer": [HasMethods(["fit", "transform"]), None],
+        "n_features_to_select": [SequenceOf(integer(1), fraction())],
+        "costs": [SequenceOf(number(0))],
+        "cv": ["cv_object"],
+        "folds": [StrOptions({"subject", "sample", "site"})],
+        "harmonizer": [SiteHarmonizer, None],
+        "add_indicator": ["boolean"],
+        "clip": [number(0), None],
+        "channels": ["array-like", None],
+        "settings": [SequenceOf(Mapping)],
+        "ranks_per_count": ["boolean"],
+        "inner_parameters": [Mapping, None],
+        "inner_samples": [integer(1), None],
+        "random_state": ["random_state"],
+        "label": [str],
+        "progress": [callable, None],
+    }
+
+    selector: Any = None
+    _: KW_ONLY
+    settings: Sequence[Mapping[str, Any]] = ({},)
+    imputer: Any = None
+    n_features_to_select: Sequence[int | float] = N_FEATURES
+    costs: Sequence[float] = SVM_COSTS
+    cv: Any = N_INNER_SPLITS
+    folds: str = "subject"
+    harmonizer: SiteHarmonizer | None = None
+    add_indicator: bool = False
+    clip: float | None = FAR
+    channels: ArrayLike | None = None
+    ranks_per_count: bool = False
+    inner_parameters: Mapping[str, Any] | None = None
+    inner_samples: int | None = None
+    random_state: Any = 0
+    label: str = ""
+    progress: Listener | None = None
+
+    def fit_samples(self, training: TrainingSamples) -> Self:
+        """Tune on inner folds, then fit to all training samples."""
+        with one_blas_thread():
+            tuned = self.choose(training)
+            best = tuned.best
+            (ranks,) = self.rank(training, [best.setting], [best.n_features])[0]
+            self.fit_selected(training, ranks, best)
+        if tuned.trials:
+            self._keep_results(tuned)
+        return self
+
+    def tune_on(
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None
+    ) -> TrainingSamples:
+        """Tune without the last fit; for samples as in :meth:`fit`, which are returned."""
+        training = self.check_training(X, y, groups)
+        with one_blas_thread():
+            tuned = self.tune(training)
+        self._keep(tuned.best)
+        self._keep_results(tuned)
+        return training
+
+    def choose(self, training: TrainingSamples) -> Tuned:
+        """Tune, unless there is nothing to choose from."""
+        counts, costs = self.counts(training), self.used_costs
+        if len(counts) * len(costs) * len(self.settings) > 1:
+            return self.tune(training)
+        return Tuned({counts[0]: Trial(0, counts[0], costs[0], ())}, counts[0], ())
+
+    def tune(self, training: TrainingSamples) -> Tuned:
+        """Let inner folds choose a setting and C for each number of features, and that number."""
+        inner = self._inner_folds(training)
+        # One for all rankings, at most three rounds of scores on every fold, one for the last fit.
+        steps = Steps("tuning", 3 * len(inner) + 2, self.progress)
+        rankings = self._rank_inner(training, inner)
+        steps.done()
+        tuned = tune(
+            [self.scorer(fold, [self.scoring]) for fold in inner],
+            rankings,
+            self.counts(training),
+            default=self.default_setting,
+            costs=self.used_costs,
+            metric=self.scoring,
+            on_split=steps.done,
+        )
+        steps.end()
+        return tuned
+
+    def fit_selected(self, training: TrainingSamples, ranks: Codes, trial: Trial) -> Self:
+        """Fit the classifier to the leading features of a ranking."""
+        self._begin(training)
+        self._keep(trial)
+        self.ranking_ = np.asarray(ranks)
+        self.columns_ = np.flatnonzero(ranks <= trial.n_features)
+        self.scores_ = np.where(ranks <= trial.n_features, trial.n_features + 1.0 - ranks, 0.0)
+        prepared = training.prepare(self.harmonizer, self._predictor_imputer)
+        self.preparation_, self.marks_ = prepared.steps, None
+        X, samples = self._clipped(prepared.train[:, self.columns_]), training.samples
+        if self.add_indicator:
+            self.marks_ = MissingMarks.learn(X)
+            X = self.marks_.add(X)
+        channels = np.unique(samples.channel_of[self.columns_], return_inverse=True)[1]
+        model = self._build_predictor(trial.cost, channels)
+        self.predictor_ = fit_with_groups(model, X, samples.y, samples.groups)
+        return self
+
+    def _keep(self, trial: Trial) -> None:
+        number = {"n_features_to_select": trial.n_features}
+        self.best_params_ = {**self.settings[trial.setting], **number}
+        self.best_cost_, self.best_score_ = trial.cost, trial.mean if trial.scores else np.nan
+
+    def _keep_results(self, tuned: Tuned) -> None:
+        """Keep what was tried, in the form of ``GridSearchCV``."""
+        params = [
+            {**self.settings[trial.setting], "n_features_to_select": trial.n_features}
+            | {"C": trial.cost}
+            for trial in tuned.trials
+        ]
+        scores = np.array([trial.scores for trial in tuned.trials])
+        mean = np.array([trial.mean for trial in tuned.trials])
+        self.cv_results_ = {
+            "params": params,
+            **{f"param_{name}": np.array([tried[name] for tried in params]) for name in params[0]},
+            **{f"split{fold}_test_score": row for fold, row in enumerate(scores.T)},
+            "mean_test_score": mean,
+            "std_test_score": scores.std(axis=1),
+            "rank_test_score": np.array([(mean > m).sum() + 1 for m in mean], dtype=np.int32),
+        }
+        self.best_index_ = [trial is tuned.best for trial in tuned.trials].index(True)
+
+    def counts(self, training: TrainingSamples) -> list[int]:
+        """Return the numbers of features that are compared."""
+        every = training.samples.channel_of.size
+        within = [
+            wanted
+            for wanted in self.n_features_to_select
+            if not isinstance(wanted, Integral) or wanted <= every
+        ]
+        return sorted({count_features(wanted, every) for wanted in within}) or [every]
+
+    @property
+    def used_costs(self) -> list[float]:
+        """Values of C that are compared; NaN alone if the classifier has none."""
+        has_cost = "C" in self._predictor.get_params()
+        return sorted({float(cost) for cost in self.costs}) if has_cost else [float("nan")]
+
+    @property
+    def default_setting(self) -> int:
+        """Which of the settings the selector has by default, or comes nearest to that."""
+        return nearest_setting(self.settings, self._selector.get_params())
+
+    @property
+    def harmonizer_(self) -> SiteHarmonizer | None:
+        """The fitted harmonizer, if there is one."""
+        return self.preparation_.harmonizer
+
+    @property
+    def name(self) -> str:
+        """What readers of cards and pages call it."""
+        label = self.label or type(self._selector).__name__
+        return f"{label}, {self.columns_.size} features"
+
+    @property
+    def _selector(self) -> Any:
+        return IDFSMEC(numeric=self.numeric) if self.selector is None else self.selector
+
+    @property
+    def _imputer(self) -> Any:
+        return ChannelImputer() if self.imputer is None else self.imputer
+
+    @property
+    def _predictor_imputer(self) -> Any:
+        """What imputes for the classifier; nothing where it takes NaN or sees marks."""
+        takes_missing = get_tags(self._predictor).input_tags.allow_nan
+        return None if takes_missing or self.add_indicator else self._imputer
+
+    @property
+    def _takes_missing(self) -> bool:
+        return bool(get_tags(self._selector).input_tags.allow_nan)
+
+    def _inner_folds(self, training: TrainingSamples) -> list[FoldSamples]:
+        """Split the training samples; methods with the same folds share their preparation."""
+        samples = training.samples
+        if not isinstance(self.cv, Integral):
+            cv = check_cv(self.cv, samples.y, classifier=not self.numeric)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="The groups parameter is ignored")
+                folds = list(cv.split(samples.X, samples.y, samples.subject_names))
+            return training.inner_folds(None, lambda: folds)
+
+        def make_splits() -> list[Fold]:
+            if self.folds == "site" and samples.sites is None:
+                raise InputError("folds by site need sites", argument="sites")
+            subjects = samples.subjects_by_value()
+            units = np.arange(samples.y.size) if self.folds == "sample" else subjects
+            if most_splits(samples.y, units, numeric=self.numeric) < 2:
+                raise ValueError(
+                    "Inner folds need at least 2 participants (or, without groups, samples) of "
+                    "each class, but one class has only 1."
+                    if not self.numeric
+                    else f"Inner folds need at least {2 * FEWEST_SCORES} participants."
+                )
+            unit: Any = self.folds
+            known = samples.y, subjects, unit, int(self.cv), 0, samples.sites
+            return make_inner_folds(*known, numeric=self.numeric)
+
+        return training.inner_folds((self.folds, int(self.cv)), make_splits)
+
+    def prepare_selection(self, training: TrainingSamples) -> None:
+        """Prepare what the selector sees, which methods share."""
+        if not self._takes_missing:
+            training.prepare(self.harmonizer, self._imputer)
+
+    def rank(
+        self,
+        training: TrainingSamples,
+        settings: Sequence[int],
+        counts: Sequence[int],
+        most_samples: int | None = None,
+        **parameters: Any,
+    ) -> Codes:
+        """Rank the features by the training samples, (n_settings, n_counts, n_features)."""
+        every, samples = training.samples.channel_of.size, training.samples
+        X = training.values_for(self._takes_missing, self.harmonizer, self._imputer)
+        y, groups = samples.y, samples.groups
+        if most_samples is not None and most_samples < y.size:
+            drawn = resample(
+                np.arange(y.size),
+                n_samples=most_samples,
+                replace=False,
+                random_state=self.random_state,
+                stratify=None if self.numeric else y,
+            )
+            X, y, groups = X[drawn], y[drawn], None if groups is None else groups[drawn]
+        # Which features belong to all of them need not be chosen.
+        chosen = [k for k in counts if k < every] or [every]
+        numbers = [{"n_features_to_select": k} for k in chosen] if self.ranks_per_count else [{}]
+        grid = [{**self.settings[place], **number} for place in settings for number in numbers]
+        selector = self._build_selector(training, max(counts), **parameters)
+        (ranks,) = rank_grid(selector, X, y, grid, groups=groups)
+        ranks = ranks.reshape(len(settings), len(numbers), every)
+        places = [min(place, len(numbers) - 1) for place in range(len(counts))]
+        return np.asarray(ranks[:, places])
+
+    def _rank_inner(self, training: TrainingSamples, inner: Sequence[FoldSamples]) -> Codes:
+        """Rank the features on all inner folds, (n_folds, n_settings, n_counts, n_features).
+
+        A selector that takes NaN sees samples as they are, so that it may share work between inner
+        folds; not where sites are harmonized, which is learned in each.
+        """
+        counts, parameters = self.counts(training), dict(self.inner_parameters or {})
+        shared = self._takes_missing and self.harmonizer is None and not self.ranks_per_count
+        if not shared or self.inner_samples is not None:
+            every = range(len(self.settings))
+            rough = {"most_samples": self.inner_samples, **parameters}
+            return np.stack([self.rank(fold.training, every, counts, **rough) for fold in inner])
+        samples = training.for_selection
+        rankings = rank_grid(
+            self._build_selector(training, max(counts), **parameters),
+            samples.X,
+            samples.y,
+            self.settings,
+            held_out=[fold.left_out for fold in inner],
+            groups=samples.groups,
+        )
+        return np.repeat(rankings[:, :, None, :], len(counts), axis=2)
+
+    def _build_selector(
+        self, training: TrainingSamples, n_features_to_select: int, **parameters: Any
+    ) -> Any:
+        return with_parameters(
+            self._selector,
+            n_features_to_select=n_features_to_select,
+            random_state=self.random_state,
+            channels=training.samples.channel_of,
+            numeric=self.numeric,
+        ).set_params(**parameters)
+
+    def fit_selector(self, training: TrainingSamples, setting: Mapping[str, Any]) -> Any:
+        """Fit the selector alone to the training samples, as :meth:`rank` does."""
+        selector = self._build_selector(training, max(self.counts(training)), **setting)
+        X, samples = (
+            training.values_for(self._takes_missing, self.harmonizer, self._imputer),
+            training.samples,
+        )
+        return fit_with_groups(selector, X, samples.y, samples.groups)
+
+    def scorer(self, fold: FoldSamples, metrics: Sequence[str] | None = None) -> SetScorer:
+        """Return what scores sets of features, with a C each, on the samples held out."""
+        metrics = metrics or (SCORE_METRICS if self.numeric else METRICS)
+        shared = fold.training.scores_of(
+            self.harmonizer,
+            self._predictor_imputer,
+            self._predictor,
+            self.clip,
+            self.add_indicator,
+            getattr(self, "class_weight", None),
+            self.random_state,
+            tuple(metrics),
+        )
+        return SetScorer(fold, self._decide_sets, metrics, self.slope, shared)
+
+    def _decide_sets(self, fold: FoldSamples, sets: Sets) -> list[Floats]:
+        """Return decisions on the samples held out with each set of features."""
+        training = fold.training.samples
+        prepared = fold.training.prepare(self.harmonizer, self._predictor_imputer)
+        # Copies of the columns in use, not of all.
+        used = np.unique(np.concatenate([columns for columns, _ in sets]))
+        train = self._clipped(prepared.train[:, used])
+        test = self._clipped(prepared.steps.apply(fold.held_out)[:, used])
+        y, n_classes, results = training.y, training.n_classes, []
+        sets = [(np.searchsorted(used, columns), C) for columns, C in sets]
+        at_once = hasattr(self._predictor, "decide_sets")
+        if at_once and not self.add_indicator:
+            model = self._build_predictor(1.0, training.channel_of[used])
+            return list(model.decide_sets(train, y, test, sets, n_classes))
+        for ranked, C in sets:
+            columns = np.sort(ranked)
+            seen, unseen = train.take(columns, axis=1), test.take(columns, axis=1)
+            if self.add_indicator:
+                marks = MissingMarks.learn(seen)
+                seen, unseen = marks.add(seen), marks.add(unseen)
+            model = self._build_predictor(C, training.channel_of[used[columns]])
+            if at_once:
+                every = [(np.arange(seen.shape[1]), C)]
+                results += model.decide_sets(seen, y, unseen, every, n_classes)
+                continue
+            fit_with_groups(model, seen, y, training.groups)
+            results.append(_decisions(model, unseen, n_classes))
+        return results
+
+    def _build_predictor(self, C: float, channels: Codes) -> Any:
+        """Make a fresh classifier with what is known about its columns."""
+        return with_parameters(
+            self._predictor,
+            C=None if np.isnan(C) else C,
+            channels=channels,
+            class_weight=getattr(self, "class_weight", None),
+            random_state=self.random_state,
+        )
+
+    def _clipped(self, X: Floats) -> Floats:
+        return X if self.clip is None else np.clip(X, -self.clip, self.clip, out=X)
+
+    def _select(self, samples: Samples) -> Floats:
+        X = self._clipped(self.preparation_.apply(samples)[:, self.columns_])
+        return X if self.marks_ is None else self.marks_.add(X)
+
+    def decide(self, samples: Samples) -> Floats:
+        """Return the decisions of each class, (n_samples, n_classes), or predictions, (..., 1)."""
+        return _decisions(self.predictor_, self._select(samples), samples.n_classes)
+
+    @available_if(lambda self: hasattr(self.predictor_, "coef_"))  # type: ignore[untyped-decorator]
+    def channel_votes(
+        self, X: ArrayLike, sites: ArrayLike | None = None, covariates: ArrayLike | None = None
+    ) -> Floats:
+        """Return the contribution of each channel to the log odds; NaN where missing.
+
+        Only where the classifier is linear. What was imputed counts for no channel, unless the
+        classifier itself says for which. Of shape (n_samples, n_channels) for two classes, else
+        (..., n_classes).
+        """
+        samples = self._samples(X, sites, covariates)
+        selected, channels = self._select(samples), self._channel_of[self.columns_]
+        if hasattr(self.predictor_, "channel_votes"):
+            parts = np.nan_to_num(self.predictor_.channel_votes(selected))
+            parts = self.slope * (parts[:, :, None] if parts.ndim == 2 else parts)
+            channels = np.unique(channels)
+        else:
+            coef = self.slope * np.atleast_2d(self.predictor_.coef_)[:, : channels.size]
+            parts = selected[:, : channels.size, None] * coef.T
+        n_channels = self.channel_names_.size
+        votes = np.einsum("nkc,kv->nvc", parts, np.eye(n_channels)[channels])
+        votes[~samples.observed] = np.nan
+        return np.asarray(votes[:, :, 0] if parts.shape[2] == 1 else votes)
+
+    def for_prediction(self) -> Self:
+        """Return a copy for harmonized samples, without what only training needs.
+
+        A model keeps the harmonizer beside its estimator, and no selector.
+        """
+        slim = copy.copy(self)
+        slim.selector, slim.settings, slim.progress, slim.cv = None, ({},), None, N_INNER_SPLITS
+        slim.inner_parameters = slim.harmonizer = None
+        slim.label = self.label or type(self._selector).__name__
+        slim.preparation_ = replace(self.preparation_, harmonizer=None)
+        for name in ("cv_results_", "best_index_"):
+            if hasattr(slim, name):
+                delattr(slim, name)
+        return slim
+
+    @property
+    def scoring(self) -> str:
+        """What tuning maximises."""
+        raise NotImplementedError
+
+    @property
+    def _predictor(self) -> Any:
+        """The last step, not fitted."""
+        raise NotImplementedError
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TunedPipeline(SamplesClassifier, TunedSelection):
     """Harmonize, scale, impute, select and classify, tuned by inner folds of subjects.
 
     Parameters
@@ -371,170 +820,19 @@ class TunedPipeline(SamplesClassifier):
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
-        "selector": [HasMethods(["fit"]), None],
-        "imputer": [HasMethods(["fit", "transform"]), None],
         "classifier": [HasMethods(["fit"]), None],
-        "n_features_to_select": [SequenceOf(integer(1), fraction())],
-        "costs": [SequenceOf(number(0))],
-        "cv": ["cv_object"],
-        "folds": [StrOptions({"subject", "sample", "site"})],
         "scoring": [StrOptions(set(CRITERIA))],
-        "harmonizer": [SiteHarmonizer, None],
-        "add_indicator": ["boolean"],
-        "clip": [number(0), None],
-        "channels": ["array-like", None],
         "class_weight": [StrOptions({"balanced"}), None],
-        "settings": [SequenceOf(Mapping)],
-        "ranks_per_count": ["boolean"],
-        "inner_parameters": [Mapping, None],
-        "inner_samples": [integer(1), None],
-        "random_state": ["random_state"],
-        "label": [str],
-        "progress": [callable, None],
     }
 
-    selector: Any = None
-    _: KW_ONLY
-    settings: Sequence[Mapping[str, Any]] = ({},)
-    imputer: Any = None
     classifier: Any = None
-    n_features_to_select: Sequence[int | float] = N_FEATURES
-    costs: Sequence[float] = SVM_COSTS
-    cv: Any = N_INNER_SPLITS
-    folds: str = "subject"
     scoring: str = CRITERION
-    harmonizer: SiteHarmonizer | None = None
-    add_indicator: bool = False
-    clip: float | None = FAR
-    channels: ArrayLike | None = None
     class_weight: str | None = "balanced"
-    ranks_per_count: bool = False
-    inner_parameters: Mapping[str, Any] | None = None
-    inner_samples: int | None = None
-    random_state: Any = 0
-    label: str = ""
-    progress: Listener | None = None
-
-    def fit_samples(self, training: TrainingSamples) -> Self:
-        """Tune on inner folds, then fit to all training samples."""
-        with one_blas_thread():
-            tuned = self.choose(training)
-            best = tuned.best
-            (ranks,) = self.rank(training, [best.setting], [best.n_features])[0]
-            self.fit_selected(training, ranks, best)
-        if tuned.trials:
-            self._keep_results(tuned)
-        return self
-
-    def tune_on(
-        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None
-    ) -> TrainingSamples:
-        """Tune without the last fit; for samples as in :meth:`fit`, which are returned."""
-        training = self.check_training(X, y, groups)
-        with one_blas_thread():
-            tuned = self.tune(training)
-        self._keep(tuned.best)
-        self._keep_results(tuned)
-        return training
-
-    def choose(self, training: TrainingSamples) -> Tuned:
-        """Tune, unless there is nothing to choose from."""
-        counts, costs = self.counts(training), self.used_costs
-        if len(counts) * len(costs) * len(self.settings) > 1:
-            return self.tune(training)
-        return Tuned({counts[0]: Trial(0, counts[0], costs[0], ())}, counts[0], ())
-
-    def tune(self, training: TrainingSamples) -> Tuned:
-        """Let inner folds choose a setting and C for each number of features, and that number."""
-        inner = self._inner_folds(training)
-        # One for all rankings, at most three rounds of scores on every fold, one for the last fit.
-        steps = Steps("tuning", 3 * len(inner) + 2, self.progress)
-        rankings = self._rank_inner(training, inner)
-        steps.done()
-        tuned = tune(
-            [self.scorer(fold, [self.scoring]) for fold in inner],
-            rankings,
-            self.counts(training),
-            default=self.default_setting,
-            costs=self.used_costs,
-            metric=self.scoring,
-            on_split=steps.done,
-        )
-        steps.end()
-        return tuned
-
-    def fit_selected(self, training: TrainingSamples, ranks: Codes, trial: Trial) -> Self:
-        """Fit the classifier to the leading features of a ranking."""
-        self._begin(training)
-        self._keep(trial)
-        self.ranking_ = np.asarray(ranks)
-        self.columns_ = np.flatnonzero(ranks <= trial.n_features)
-        self.scores_ = np.where(ranks <= trial.n_features, trial.n_features + 1.0 - ranks, 0.0)
-        prepared = training.prepare(self.harmonizer, self._classifier_imputer)
-        self.preparation_, self.marks_ = prepared.steps, None
-        X, samples = self._clipped(prepared.train[:, self.columns_]), training.samples
-        if self.add_indicator:
-            self.marks_ = MissingMarks.learn(X)
-            X = self.marks_.add(X)
-        channels = np.unique(samples.channel_of[self.columns_], return_inverse=True)[1]
-        model = self._build_classifier(trial.cost, channels)
-        self.classifier_ = fit_with_groups(model, X, samples.y, samples.groups)
-        return self
-
-    def _keep(self, trial: Trial) -> None:
-        number = {"n_features_to_select": trial.n_features}
-        self.best_params_ = {**self.settings[trial.setting], **number}
-        self.best_cost_, self.best_score_ = trial.cost, trial.mean if trial.scores else np.nan
-
-    def _keep_results(self, tuned: Tuned) -> None:
-        """Keep what was tried, in the form of ``GridSearchCV``."""
-        params = [
-            {**self.settings[trial.setting], "n_features_to_select": trial.n_features}
-            | {"C": trial.cost}
-            for trial in tuned.trials
-        ]
-        scores = np.array([trial.scores for trial in tuned.trials])
-        mean = np.array([trial.mean for trial in tuned.trials])
-        self.cv_results_ = {
-            "params": params,
-            **{f"param_{name}": np.array([tried[name] for tried in params]) for name in params[0]},
-            **{f"split{fold}_test_score": row for fold, row in enumerate(scores.T)},
-            "mean_test_score": mean,
-            "std_test_score": scores.std(axis=1),
-            "rank_test_score": np.array([(mean > m).sum() + 1 for m in mean], dtype=np.int32),
-        }
-        self.best_index_ = [trial is tuned.best for trial in tuned.trials].index(True)
-
-    def counts(self, training: TrainingSamples) -> list[int]:
-        """Return the numbers of features that are compared."""
-        every = training.samples.channel_of.size
-        within = [
-            wanted
-            for wanted in self.n_features_to_select
-            if not isinstance(wanted, Integral) or wanted <= every
-        ]
-        return sorted({count_features(wanted, every) for wanted in within}) or [every]
-
-    @property
-    def used_costs(self) -> list[float]:
-        """Values of C that are compared; NaN alone if the classifier has none."""
-        has_cost = "C" in self._classifier.get_params()
-        return sorted({float(cost) for cost in self.costs}) if has_cost else [float("nan")]
-
-    @property
-    def default_setting(self) -> int:
-        """Which of the settings the selector has by default, or comes nearest to that."""
-        return nearest_setting(self.settings, self._selector.get_params())
 
     @property
     def slope(self) -> float:
         """Decisions times this are log odds, roughly."""
-        return 1.0 if hasattr(self._classifier, "predict_proba") else SVM_SLOPE
-
-    @property
-    def harmonizer_(self) -> SiteHarmonizer | None:
-        """The fitted harmonizer, if there is one."""
-        return self.preparation_.harmonizer
+        return 1.0 if hasattr(self._predictor, "predict_proba") else SVM_SLOPE
 
     @property
     def class_prior_(self) -> Floats:
@@ -542,240 +840,72 @@ class TunedPipeline(SamplesClassifier):
         return np.full(self.classes_.size, 1 / self.classes_.size)
 
     @property
-    def name(self) -> str:
-        """What readers of cards and pages call it."""
-        label = self.label or type(self._selector).__name__
-        return f"{label}, {self.columns_.size} features"
+    def classifier_(self) -> Any:
+        """The classifier, fitted to the selected features."""
+        return self.predictor_
 
     @property
-    def _selector(self) -> Any:
-        return IDFSMEC() if self.selector is None else self.selector
-
-    @property
-    def _classifier(self) -> Any:
+    def _predictor(self) -> Any:
         return LinearSVM() if self.classifier is None else self.classifier
 
-    @property
-    def _imputer(self) -> Any:
-        return ChannelImputer() if self.imputer is None else self.imputer
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TunedRegressor(SamplesRegressor, TunedSelection):
+    """Harmonize, scale, impute, select and predict a score, tuned by inner folds of subjects.
+
+    Parameters
+    ----------
+    selector : estimator, optional
+        As of :class:`TunedPipeline`; by default :class:`~idfsmec.IDFSMEC`. ``numeric`` is set
+        where it has it.
+    regressor : regressor, optional
+        By default a ridge regression. ``C``, which is tuned, ``channels`` and ``random_state`` are
+        set where it has them.
+    scoring : str, default="subject_neg_squared_error"
+        What tuning maximises: one of ``idfsmec.metrics.SCORE_CRITERIA``.
+    settings, imputer, n_features_to_select, costs, cv, folds, harmonizer, add_indicator, clip, \
+channels, ranks_per_count, inner_parameters, inner_samples, random_state, label, progress
+        As of :class:`TunedPipeline`. Folds have low and high scores alike.
+
+    Attributes
+    ----------
+    regressor_ : regressor
+        Fitted to the selected features.
+    best_params_, best_cost_, best_score_, cv_results_, ranking_, columns_, scores_
+        As of :class:`TunedPipeline`.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only if X has string column names.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from idfsmec.prediction import TunedRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame(rng.normal(size=(60, 3)), columns=["F3__a", "F3__b", "Pz__a"])
+    >>> bdi = 15 + 6 * X["F3__a"] + rng.normal(size=60)
+    >>> X.loc[::5, ["F3__a", "F3__b"]] = np.nan
+    >>> model = TunedRegressor().fit(X, bdi, groups=np.arange(60))
+    >>> model.best_params_["n_features_to_select"], model.score(X, bdi) > 0.6
+    (3, True)
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "regressor": [HasMethods(["fit", "predict"]), None],
+        "scoring": [StrOptions(set(SCORE_CRITERIA))],
+    }
+
+    regressor: Any = None
+    scoring: str = SCORE_CRITERION
 
     @property
-    def _classifier_imputer(self) -> Any:
-        """What imputes for the classifier; nothing where it takes NaN or sees marks."""
-        takes_missing = get_tags(self._classifier).input_tags.allow_nan
-        return None if takes_missing or self.add_indicator else self._imputer
+    def regressor_(self) -> Any:
+        """The regressor, fitted to the selected features."""
+        return self.predictor_
 
     @property
-    def _takes_missing(self) -> bool:
-        return bool(get_tags(self._selector).input_tags.allow_nan)
-
-    def _inner_folds(self, training: TrainingSamples) -> list[FoldSamples]:
-        """Split the training samples; methods with the same folds share their preparation."""
-        samples = training.samples
-        if not isinstance(self.cv, Integral):
-            cv = check_cv(self.cv, samples.y, classifier=True)
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message="The groups parameter is ignored")
-                folds = list(cv.split(samples.X, samples.y, samples.subject_names))
-            return training.inner_folds(None, lambda: folds)
-
-        def make_splits() -> list[Fold]:
-            if self.folds == "site" and samples.sites is None:
-                raise InputError("folds by site need sites", argument="sites")
-            subjects = samples.subjects_by_value()
-            units = np.arange(samples.y.size) if self.folds == "sample" else subjects
-            if most_splits(samples.y, units) < 2:
-                raise ValueError(
-                    "Inner folds need at least 2 participants (or, without groups, samples) of "
-                    "each class, but one class has only 1."
-                )
-            unit: Any = self.folds
-            return make_inner_folds(samples.y, subjects, unit, int(self.cv), 0, samples.sites)
-
-        return training.inner_folds((self.folds, int(self.cv)), make_splits)
-
-    def prepare_selection(self, training: TrainingSamples) -> None:
-        """Prepare what the selector sees, which methods share."""
-        if not self._takes_missing:
-            training.prepare(self.harmonizer, self._imputer)
-
-    def rank(
-        self,
-        training: TrainingSamples,
-        settings: Sequence[int],
-        counts: Sequence[int],
-        most_samples: int | None = None,
-        **parameters: Any,
-    ) -> Codes:
-        """Rank the features by the training samples, (n_settings, n_counts, n_features)."""
-        every, samples = training.samples.channel_of.size, training.samples
-        X = training.values_for(self._takes_missing, self.harmonizer, self._imputer)
-        y, groups = samples.y, samples.groups
-        if most_samples is not None and most_samples < y.size:
-            drawn = resample(
-                np.arange(y.size),
-                n_samples=most_samples,
-                replace=False,
-                random_state=self.random_state,
-                stratify=y,
-            )
-            X, y, groups = X[drawn], y[drawn], None if groups is None else groups[drawn]
-        # Which features belong to all of them need not be chosen.
-        chosen = [k for k in counts if k < every] or [every]
-        numbers = [{"n_features_to_select": k} for k in chosen] if self.ranks_per_count else [{}]
-        grid = [{**self.settings[place], **number} for place in settings for number in numbers]
-        selector = self._build_selector(training, max(counts), **parameters)
-        (ranks,) = rank_grid(selector, X, y, grid, groups=groups)
-        ranks = ranks.reshape(len(settings), len(numbers), every)
-        places = [min(place, len(numbers) - 1) for place in range(len(counts))]
-        return np.asarray(ranks[:, places])
-
-    def _rank_inner(self, training: TrainingSamples, inner: Sequence[FoldSamples]) -> Codes:
-        """Rank the features on all inner folds, (n_folds, n_settings, n_counts, n_features).
-
-        A selector that takes NaN sees samples as they are, so that it may share work between inner
-        folds; not where sites are harmonized, which is learned in each.
-        """
-        counts, parameters = self.counts(training), dict(self.inner_parameters or {})
-        shared = self._takes_missing and self.harmonizer is None and not self.ranks_per_count
-        if not shared or self.inner_samples is not None:
-            every = range(len(self.settings))
-            rough = {"most_samples": self.inner_samples, **parameters}
-            return np.stack([self.rank(fold.training, every, counts, **rough) for fold in inner])
-        samples = training.for_selection
-        rankings = rank_grid(
-            self._build_selector(training, max(counts), **parameters),
-            samples.X,
-            samples.y,
-            self.settings,
-            held_out=[fold.left_out for fold in inner],
-            groups=samples.groups,
-        )
-        return np.repeat(rankings[:, :, None, :], len(counts), axis=2)
-
-    def _build_selector(
-        self, training: TrainingSamples, n_features_to_select: int, **parameters: Any
-    ) -> Any:
-        return with_parameters(
-            self._selector,
-            n_features_to_select=n_features_to_select,
-            random_state=self.random_state,
-            channels=training.samples.channel_of,
-        ).set_params(**parameters)
-
-    def fit_selector(self, training: TrainingSamples, setting: Mapping[str, Any]) -> Any:
-        """Fit the selector alone to the training samples, as :meth:`rank` does."""
-        selector = self._build_selector(training, max(self.counts(training)), **setting)
-        X, samples = (
-            training.values_for(self._takes_missing, self.harmonizer, self._imputer),
-            training.samples,
-        )
-        return fit_with_groups(selector, X, samples.y, samples.groups)
-
-    def scorer(self, fold: FoldSamples, metrics: Sequence[str] = METRICS) -> SetScorer:
-        """Return what scores sets of features, with a C each, on the samples held out."""
-        shared = fold.training.scores_of(
-            self.harmonizer,
-            self._classifier_imputer,
-            self._classifier,
-            self.clip,
-            self.add_indicator,
-            self.class_weight,
-            self.random_state,
-            tuple(metrics),
-        )
-        return SetScorer(fold, self._decide_sets, metrics, self.slope, shared)
-
-    def _decide_sets(self, fold: FoldSamples, sets: Sets) -> list[Floats]:
-        """Return decisions on the samples held out with each set of features."""
-        training = fold.training.samples
-        prepared = fold.training.prepare(self.harmonizer, self._classifier_imputer)
-        # Copies of the columns in use, not of all.
-        used = np.unique(np.concatenate([columns for columns, _ in sets]))
-        train = self._clipped(prepared.train[:, used])
-        test = self._clipped(prepared.steps.apply(fold.held_out)[:, used])
-        y, n_classes, results = training.y, training.n_classes, []
-        sets = [(np.searchsorted(used, columns), C) for columns, C in sets]
-        at_once = hasattr(self._classifier, "decide_sets")
-        if at_once and not self.add_indicator:
-            model = self._build_classifier(1.0, training.channel_of[used])
-            return list(model.decide_sets(train, y, test, sets, n_classes))
-        for ranked, C in sets:
-            columns = np.sort(ranked)
-            seen, unseen = train.take(columns, axis=1), test.take(columns, axis=1)
-            if self.add_indicator:
-                marks = MissingMarks.learn(seen)
-                seen, unseen = marks.add(seen), marks.add(unseen)
-            model = self._build_classifier(C, training.channel_of[used[columns]])
-            if at_once:
-                every = [(np.arange(seen.shape[1]), C)]
-                results += model.decide_sets(seen, y, unseen, every, n_classes)
-                continue
-            fit_with_groups(model, seen, y, training.groups)
-            results.append(by_class(decision_values(model, unseen), model.classes_, n_classes))
-        return results
-
-    def _build_classifier(self, C: float, channels: Codes) -> Any:
-        """Make a fresh classifier with what is known about its columns."""
-        return with_parameters(
-            self._classifier,
-            C=None if np.isnan(C) else C,
-            channels=channels,
-            class_weight=self.class_weight,
-            random_state=self.random_state,
-        )
-
-    def _clipped(self, X: Floats) -> Floats:
-        return X if self.clip is None else np.clip(X, -self.clip, self.clip, out=X)
-
-    def _select(self, samples: Samples) -> Floats:
-        X = self._clipped(self.preparation_.apply(samples)[:, self.columns_])
-        return X if self.marks_ is None else self.marks_.add(X)
-
-    def decide(self, samples: Samples) -> Floats:
-        """Return the decisions of each class, (n_samples, n_classes)."""
-        values = decision_values(self.classifier_, self._select(samples))
-        codes = np.asarray(self.classifier_.classes_)
-        return np.asarray(by_class(values, codes, self.classes_.size))
-
-    @available_if(lambda self: hasattr(self.classifier_, "coef_"))  # type: ignore[untyped-decorator]
-    def channel_votes(
-        self, X: ArrayLike, sites: ArrayLike | None = None, covariates: ArrayLike | None = None
-    ) -> Floats:
-        """Return the contribution of each channel to the log odds; NaN where missing.
-
-        Only where the classifier is linear. What was imputed counts for no channel, unless the
-        classifier itself says for which. Of shape (n_samples, n_channels) for two classes, else
-        (..., n_classes).
-        """
-        samples = self._samples(X, sites, covariates)
-        selected, channels = self._select(samples), self._channel_of[self.columns_]
-        if hasattr(self.classifier_, "channel_votes"):
-            parts = np.nan_to_num(self.classifier_.channel_votes(selected))
-            parts = self.slope * (parts[:, :, None] if parts.ndim == 2 else parts)
-            channels = np.unique(channels)
-        else:
-            coef = self.slope * np.atleast_2d(self.classifier_.coef_)[:, : channels.size]
-            parts = selected[:, : channels.size, None] * coef.T
-        n_channels = self.channel_names_.size
-        votes = np.einsum("nkc,kv->nvc", parts, np.eye(n_channels)[channels])
-        votes[~samples.observed] = np.nan
-        return np.asarray(votes[:, :, 0] if parts.shape[2] == 1 else votes)
-
-    def for_prediction(self) -> Self:
-        """Return a copy for harmonized samples, without what only training needs.
-
-        A model keeps the harmonizer beside its estimator, and no selector.
-        """
-        slim = copy.copy(self)
-        slim.selector, slim.settings, slim.progress, slim.cv = None, ({},), None, N_INNER_SPLITS
-        slim.inner_parameters = slim.harmonizer = None
-        slim.label = self.label or type(self._selector).__name__
-        slim.preparation_ = replace(self.preparation_, harmonizer=None)
-        for name in ("cv_results_", "best_index_"):
-            if hasattr(slim, name):
-                delattr(slim, name)
-        return slim
+    def _predictor(self) -> Any:
+        return LinearRidge() if self.regressor is None else self.regressor
 
 
 @dataclass(eq=False, repr=False)
@@ -876,6 +1006,14 @@ def fit_with_groups(
     searches = isinstance(model, (GridSearchCV, RandomizedSearchCV))
     takes = searches or has_fit_parameter(model, "groups")
     return model.fit(X, y, **({"groups": groups} if takes else {}), **extra)
+
+
+def _decisions(model: Any, X: Floats, n_classes: int) -> Floats:
+    """Return one column of decisions per class, or that of predicted scores."""
+    if is_regressor(model):
+        return np.asarray(model.predict(X))[:, None]
+    codes = np.asarray(model.classes_)
+    return np.asarray(by_class(decision_values(model, X), codes, n_classes))
 
 
 def decision_values(model: Any, X: Any) -> Floats:

@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 from idfsmec._fingerprint import Indescribable, fingerprint
 from idfsmec.errors import InputError
-from idfsmec.metrics import Codes, Floats, Scores
+from idfsmec.metrics import Codes, Floats, Scores, mean_by_subject
 from idfsmec.prediction.folds import Fold
 from idfsmec.prediction.harmonizer import UNNAMED_SITE, SiteHarmonizer, reference_class
 from idfsmec.solver.scaling import Scaling
@@ -41,13 +41,13 @@ class Samples:
     """
 
     source: Floats = field(repr=False)
-    y: Codes = field(repr=False)
+    y: NDArray[Any] = field(repr=False)  # codes of classes, or scores
     subjects: Codes = field(repr=False)  # in the order of their names
     subject_names: NDArray[np.str_] = field(repr=False)  # they decide folds
     channel_of: Codes = field(repr=False)
     channels: tuple[str, ...] = field(repr=False)
     columns: tuple[str, ...] = field(repr=False)
-    classes: tuple[Any, ...] = field(default=(0, 1), repr=False)
+    classes: tuple[Any, ...] = field(default=(0, 1), repr=False)  # none: y is a score
     sites: NDArray[np.str_] | None = field(default=None, repr=False)
     covariates: Floats | None = field(default=None, repr=False)
     positions: Floats | None = field(default=None, repr=False)
@@ -65,11 +65,16 @@ class Samples:
         """Take a table apart."""
         montage = table.info.get("montage")
         montage = montage if isinstance(montage, str) else None
-        classes, y = np.unique(table.y.to_numpy(), return_inverse=True)
+        classes: NDArray[Any] = np.empty(0)
+        if table.target.is_numeric:
+            y = table.targets
+        else:
+            classes, codes = np.unique(table.y.to_numpy(), return_inverse=True)
+            y = codes.astype(np.intp)
         names = table.subjects.to_numpy().astype(str)
         return cls(
             source=np.ascontiguousarray(table.X.to_numpy(dtype=np.float64)),
-            y=y.astype(np.intp),
+            y=y,
             subjects=np.unique(names, return_inverse=True)[1].astype(np.intp),
             subject_names=names,
             channel_of=pd.Index(table.channels).get_indexer(pd.Index(table.column_channels)),
@@ -84,8 +89,18 @@ class Samples:
 
     @property
     def n_classes(self) -> int:
-        """Number of classes of the table."""
-        return len(self.classes)
+        """Number of classes of the table; of columns of decisions: 1 for a score."""
+        return max(len(self.classes), 1)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether y is a score."""
+        return not self.classes
+
+    @property
+    def subject_scores(self) -> Floats:
+        """Score of each subject."""
+        return mean_by_subject(self.y, self.subjects)
 
     @property
     def X(self) -> Floats:  # noqa: N802
@@ -196,7 +211,11 @@ def learn_harmonizer(samples: Samples, harmonizer: SiteHarmonizer | None) -> Sit
     if samples.sites is None:
         raise InputError("to harmonize sites the table needs a column 'site'")
     # Without a reference no labels are given: confounding is a matter of the whole table.
-    labels = None if harmonizer.reference is None else np.asarray(samples.classes)[samples.y]
+    labels = None
+    if harmonizer.reference is not None:
+        if samples.numeric:
+            raise InputError("a score has no class to harmonize by: use all", argument="harmonize")
+        labels = np.asarray(samples.classes)[samples.y]
     fitted: SiteHarmonizer = clone(harmonizer).fit(
         samples.frame, labels, sites=samples.sites, covariates=samples.covariates
     )

@@ -23,9 +23,8 @@ from idfsmec._validation import (
     validate_params,
     warn_without_groups,
 )
-from idfsmec.errors import InputError
-from idfsmec.metrics import CRITERIA
-from idfsmec.prediction.pipeline import TunedPipeline
+from idfsmec.metrics import CRITERIA, SCORE_CRITERIA
+from idfsmec.prediction.pipeline import TunedPipeline, TunedRegressor
 from idfsmec.progress import Listener
 from idfsmec.selection import IDFSMEC, defaults
 from idfsmec.selection.base import check_samples, encode_labels
@@ -69,8 +68,12 @@ class IDFSMECCV(ChannelSelector):
         where it has them. By default :class:`~idfsmec.ChannelImputer`.
     class_weight : {"balanced", None}, default="balanced"
         Of the linear SVM.
-    scoring : str, default="subject_neg_log_loss"
-        One of ``idfsmec.metrics.CRITERIA``; those by subject take ``groups`` as subjects.
+    numeric : bool, default=False
+        Whether y is a score; a ridge regression is then in place of the SVM.
+    scoring : str, optional
+        One of ``idfsmec.metrics.CRITERIA``, by default ``"subject_neg_log_loss"``, or with a score
+        of ``SCORE_CRITERIA``, by default ``"subject_neg_squared_error"``; those by subject take
+        ``groups`` as subjects.
     progress : callable, optional
         Called with a :class:`~idfsmec.progress.Progress` when the work begins and whenever a part
         of it is done; ``print`` will do.
@@ -117,7 +120,7 @@ missingness_, effects_
         "cv": ["cv_object"],
         "imputer": [HasMethods(["fit", "transform"]), None],
         "class_weight": [StrOptions({"balanced"}), None],
-        "scoring": [StrOptions(set(CRITERIA))],
+        "scoring": [StrOptions({*CRITERIA, *SCORE_CRITERIA}), None],
     }
 
     lams: Sequence[float] = defaults.LAMS
@@ -127,7 +130,7 @@ missingness_, effects_
     cv: Any = defaults.N_INNER_SPLITS
     imputer: BaseEstimator | None = None
     class_weight: str | None = "balanced"
-    scoring: str = defaults.CRITERION
+    scoring: str | None = None
     progress: Listener | None = None
 
     @validate_params
@@ -144,22 +147,25 @@ missingness_, effects_
         -------
         self : IDFSMECCV
         """
-        if self.numeric:  # until the estimator of a method takes scores
-            raise InputError("tuning needs classes", argument="numeric")
-        self.classes_ = encode_labels(check_samples(self, X, y, ensure_min_samples=2)[1])[1]
-        selector = IDFSMEC(self.channels, **self._options())
-        pipeline = TunedPipeline(
-            selector,
-            settings=[{"lam": lam, "gamma": gamma} for lam in self.lams for gamma in self.gammas],
-            imputer=self.imputer,
-            n_features_to_select=self.n_features_to_select,
-            costs=self.costs,
-            cv=self.cv,
-            scoring=self.scoring,
-            channels=self.channels,
-            class_weight=self.class_weight,
-            progress=self.progress,
-        )
+        labels = check_samples(self, X, y, ensure_min_samples=2)[1]
+        selector = IDFSMEC(self.channels, numeric=self.numeric, **self._options())
+        options: dict[str, Any] = {
+            "settings": [{"lam": lam, "gamma": gam} for lam in self.lams for gam in self.gammas],
+            "imputer": self.imputer,
+            "n_features_to_select": self.n_features_to_select,
+            "costs": self.costs,
+            "cv": self.cv,
+            "channels": self.channels,
+            "progress": self.progress,
+        }
+        usual = defaults.SCORE_CRITERION if self.numeric else defaults.CRITERION
+        options["scoring"] = self.scoring or usual
+        pipeline: TunedPipeline | TunedRegressor
+        if self.numeric:
+            pipeline = TunedRegressor(selector, **options)
+        else:
+            self.classes_ = encode_labels(labels)[1]
+            pipeline = TunedPipeline(selector, class_weight=self.class_weight, **options)
         if group_names(X, groups) is None:
             warn_without_groups(type(self).__name__)
         with warnings.catch_warnings():

@@ -71,13 +71,16 @@ class SubjectPrediction:
     warnings: tuple[str, ...] = ()  # reasons not to rely on it
     is_far_outside: bool = False  # of the training data: no probability unless asked for
     predicted: Any = None  # the most probable class; None if no probability is given
-    # Of that class: calibrated on held-out subjects with as many channels, and its interval. The
-    # mean over epochs without interval if the model was not measured.
+    # The class that the following is about: the second of two, whichever is predicted; of more
+    # classes the predicted one.
+    label: Any = None
+    # Calibrated on held-out subjects with as many channels, and its interval. The mean over
+    # epochs without interval if the model was not measured.
     probability: float = np.nan
     low: float = np.nan
     high: float = np.nan
     probabilities: dict[Any, float] = field(default_factory=dict)  # of every class
-    # What each channel adds in favour of the predicted class, in log odds, the strongest first.
+    # What each channel adds in favour of that class, in log odds, the strongest first.
     votes: dict[str, float] = field(default_factory=dict)
 
 
@@ -87,11 +90,12 @@ class Predictions:
 
     subjects: tuple[SubjectPrediction, ...]
     notes: tuple[str, ...] = ()  # channels that the model does not know or by other names, sites
+    classes: tuple[Any, ...] = ()  # of the model
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per subject."""
-        classes = {label: None for subject in self.subjects for label in subject.probabilities}
+        """One row per subject; of two classes the probability of the second."""
+        classes = self.classes[1:] if len(self.classes) == 2 else self.classes
         rows = []
         for made in self.subjects:
             strongest = [f"{channel} {vote:+.2f}" for channel, vote in made.votes.items()]
@@ -99,10 +103,9 @@ class Predictions:
                 {
                     "subject": made.subject,
                     "predicted": made.predicted,
-                    "probability": made.probability,
+                    **{f"probability of {k}": made.probabilities.get(k, np.nan) for k in classes},
                     "low": made.low,
                     "high": made.high,
-                    **{f"probability of {k}": made.probabilities.get(k, np.nan) for k in classes},
                     "epochs": made.n_epochs,
                     "channels present": made.share_present,
                     "strongest channels": ", ".join(strongest[:_MOST_NAMED]),
@@ -139,7 +142,8 @@ def predict_subjects(
     -------
     Predictions
         ``frame`` has a row per subject; ``subjects`` the same with the ``votes`` of all channels;
-        ``notes`` say what was done to channels and sites. ``low`` and ``high`` bound how frequent
+        ``notes`` say what was done to channels and sites. Of two classes probability and votes
+        are those of the second, whichever is predicted. ``low`` and ``high`` bound how frequent
         the class is among subjects like this one, where the model was measured.
 
     Raises
@@ -190,7 +194,8 @@ def predict_subjects(
         )
     if not any(subject.n_epochs for subject in subjects):
         raise InputError("No sample has a channel that the model knows with all its features.")
-    return Predictions(tuple(subjects), (*notes, *_other_settings(model, table)))
+    notes += _other_settings(model, table)
+    return Predictions(tuple(subjects), tuple(notes), tuple(model.classes))
 
 
 def find_training_subjects(model: Model, table: FeatureTable) -> list[str]:
@@ -376,23 +381,27 @@ def _predict_subject(
     probabilities, low, high = epochs.mean(axis=0), np.nan, np.nan
     if calibration is not None:
         probabilities, low, high = calibration.apply(epochs, share)
-    best = int(probabilities.argmax())
+    best = stated = int(probabilities.argmax())
+    if len(model.classes) == 2:
+        low, high = (low, high) if best else (1 - high, 1 - low)
+        stated = 1
     return replace(
         subject,
         predicted=model.classes[best],
-        probability=float(probabilities[best]),
+        label=model.classes[stated],
+        probability=float(probabilities[stated]),
         low=low,
         high=high,
         probabilities=dict(zip(model.classes, probabilities.tolist(), strict=True)),
-        votes=_votes(model, X, best),
+        votes=_votes(model, X, stated),
     )
 
 
-def _votes(model: Model, X: pd.DataFrame, best: int) -> dict[str, float]:
+def _votes(model: Model, X: pd.DataFrame, code: int) -> dict[str, float]:
     if not hasattr(model.estimator, "channel_votes"):
         return {}
     votes = np.asarray(model.estimator.channel_votes(X))
-    of_class = votes[:, :, best] if votes.ndim == 3 else votes * (1.0 if best else -1.0)
+    of_class = votes[:, :, code] if votes.ndim == 3 else votes
     counts = np.sum(~np.isnan(of_class), axis=0)
     means = np.nansum(of_class, axis=0) / np.maximum(counts, 1)
     order = np.argsort(-np.abs(means), kind="stable")

@@ -18,7 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from idfsmec.metrics import METRICS, SVM_SLOPE, Codes, Floats, Scores, score_each
+from idfsmec.metrics import (
+    METRICS,
+    SVM_SLOPE,
+    Codes,
+    Floats,
+    Scores,
+    score_each,
+    score_predictions,
+)
 from idfsmec.prediction.samples import FoldSamples
 from idfsmec.selection import defaults
 
@@ -72,7 +80,15 @@ class SetScorer:
             places.append(key)
         if sets:
             held_out, decisions = self.fold.held_out, np.stack(self.decide(self.fold, sets))
-            scores = score_each(decisions, held_out.y, held_out.subjects, self.metrics, self.slope)
+            known = held_out.y, held_out.subjects
+            if held_out.numeric:
+                trained = self.fold.training.samples.subject_scores
+                scores = [
+                    score_predictions(of_set[:, 0], *known, trained, self.metrics)
+                    for of_set in decisions
+                ]
+            else:
+                scores = score_each(decisions, *known, self.metrics, self.slope)
             self._scores.update(zip(places, scores, strict=True))
             for (chosen, cost), score in zip(sets, scores, strict=True):
                 if chosen.size == candidates[0][0].size:

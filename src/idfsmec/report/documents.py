@@ -439,7 +439,7 @@ def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, 
 
     headline = "No prediction."
     if prediction.predicted is not None:
-        headline = f"Probability of {prediction.predicted}: {percent(prediction.probability)}."
+        headline = f"Probability of {prediction.label}: {percent(prediction.probability)}."
         if prediction.low < 1 / len(model.classes) < prediction.high:
             headline = f"Undecided. {headline}"
     red = model.audit.get("level") == "red"
@@ -490,35 +490,28 @@ def summarise_audit(table: TableResults) -> dict[str, Any] | None:
 
 def describe_audit(audit: Audit) -> dict[str, Any]:
     """Describe an audit as plain data and sentences."""
-    acquisition: dict[str, Any] | None = audit.models.get(audit.best_model)
-    if acquisition and verdict.significant(audit) is False:
-        # A CI that excludes 0.5 would contradict that chance explains the AUC.
-        acquisition = {**acquisition, "low": None, "high": None}
-    tiles: list[tuple[str, Mapping[str, Any] | None, str]] = [
-        ("Acquisition alone", acquisition, "acquisition"),
-        ("EEG", audit.models.get("eeg"), "eeg"),
-    ]
+    rows = [_variable(row, audit) for row in plain_records(audit.variables)]
+    leading = (f"Leading fact: {rows[0]['name']}", rows[0], "leading") if rows else None
+    tiles: list[tuple[str, Mapping[str, Any] | None, str]] = [leading] if leading else []
+    tiles.append(("EEG", audit.eeg or None, "eeg"))
     if audit.suspects:
         decided = audit.matched.get("estimable") and not audit.matched["failed"]
-        tiles.append(("EEG, matched acquisition", audit.matched if decided else None, "matched"))
+        tiles.append(("EEG, matching facts", audit.matched if decided else None, "matched"))
         if audit.regressed:
-            tiles.append(("EEG, acquisition regressed out", audit.regressed, "regressed"))
+            tiles.append(("EEG, facts regressed out", audit.regressed, "regressed"))
     return {
         "level": audit.level,
         "open": audit.level in {"red", "amber"},
-        "title": verdict.TITLES[audit.level],
+        "title": verdict.TITLES[audit.why],
         "verdict": " ".join(verdict.say(audit, "reason", "consequence")),
+        "missed": " ".join(verdict.say(audit, "missed")),
         "subjects": verdict.count_classes(audit.n_subjects, audit),
         "folds": verdict.say_folds(audit),
         "tiles": [
             (name, score, " ".join(verdict.say(audit, part))) for name, score, part in tiles
         ],
         "sentences": verdict.say(audit, "evidence", "adjusted"),
-        "figures": [
-            {"name": verdict.MODELS[name], **score} for name, score in audit.models.items()
-        ],
-        "p_together": audit.p_together,
-        "variables": [_variable(row, audit) for row in plain_records(audit.variables)],
+        "variables": rows,
         "leaks": verdict.say(audit, "leaks"),
         "claims": [
             {"name": words, **audit.leaks[name]}
@@ -619,7 +612,7 @@ def _answers(results: Results, tables: Mapping[str, FeatureTable]) -> dict[str, 
             evidence = [
                 _answer(name, line.rstrip("."), C) for line in verdict.say_audit(audit)[1:]
             ]
-            title = _answer(name, f"audit: {verdict.TITLES[audit.level]}", f"{R}: leakage, {C}")
+            title = _answer(name, f"audit: {verdict.TITLES[audit.why]}", f"{R}: leakage, {C}")
             answers["Interpretation"] += [title, *evidence]
     answers["Analysis"] = _analysis(results, tables)
     packages = (results.environment.get("versions") or {}).items()

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from idfsmec.errors import listing
+from idfsmec.metrics import SCORE_METRICS
 from idfsmec.table.columns import feature_label
 
 #: Words for differences with a corrected test.
@@ -24,6 +25,11 @@ _METRICS = {
     "subject_accuracy": "accuracy per participant",
     "subject_balanced_accuracy": "balanced accuracy per participant",
     "subject_roc_auc": "AUC per participant",
+    "subject_r2": "R² against the mean",
+    "subject_spearman": "Spearman's correlation",
+    "subject_pearson": "Pearson's correlation",
+    "subject_mae": "mean absolute error",
+    "subject_mae_of_mean": "mean absolute error of the mean",
 }
 _FOLDS = {
     "subject": "subject-wise folds",
@@ -94,21 +100,25 @@ def share_with_ci(values: Mapping[str, float], name: str = "mean") -> str:
 
 
 def format_score(metric: str, value: float, digits: int = 0) -> str:
-    """Write a score: AUC from 0 to 1, all others as per cent.
+    """Write a score: AUC and those of a score as numbers, all others as per cent.
 
     >>> format_score("roc_auc", 0.814), format_range("roc_auc", 0.7, 0.91)
     ('0.81', '0.70 to 0.91')
     """
     if not np.isfinite(value):
         return NOT_DEFINED
-    return f"{value:.2f}" if metric.endswith("roc_auc") else percent(value, digits)
+    plain = metric.endswith("roc_auc") or metric in SCORE_METRICS
+    return f"{value:.2f}".replace("-", "−") if plain else percent(value, digits)
 
 
 def format_range(metric: str, low: float, high: float) -> str:
     """Write the ends of an interval of a score, within 0 and 1: a t interval may leave it."""
     if not np.isfinite([low, high]).all():
         return NOT_DEFINED
-    return " to ".join(format_score(metric, float(np.clip(end, 0, 1))) for end in (low, high))
+    lowest = -np.inf if metric in SCORE_METRICS else 0
+    highest = np.inf if "mae" in metric else 1
+    ends = (float(np.clip(end, lowest, highest)) for end in (low, high))
+    return " to ".join(format_score(metric, end) for end in ends)
 
 
 def points(value: float, digits: int = 1) -> str:

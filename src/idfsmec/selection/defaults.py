@@ -19,3 +19,5 @@ USUAL_N_FEATURES, USUAL_COST = 20, 0.01
 N_INNER_SPLITS = 5
 #: What is maximised, one of :data:`idfsmec.metrics.CRITERIA`.
 CRITERION = "subject_neg_log_loss"
+#: The same for a score, one of :data:`idfsmec.metrics.SCORE_CRITERIA`.
+SCORE_CRITERION = "subject_neg_squared_error"

@@ -37,7 +37,7 @@ from idfsmec.table.columns import (
     refuse_alike,
     split_column,
 )
-from idfsmec.table.files import read_table, write_table
+from idfsmec.table.files import read_in_pieces, read_table, refuse_large_folder, write_table
 from idfsmec.table.target import Target, ordered_labels, score_column, target_of
 
 CHANNEL, REASON = "channel", "reason"
@@ -267,21 +267,76 @@ class FeatureTable:
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> FeatureTable:
-        """Read a table from Parquet (``.parquet``) or CSV (``.csv``, ``.csv.gz``).
+        """Read a table from Parquet (``.parquet``), CSV (``.csv``, ``.csv.gz``) or a folder.
 
-        The file has the columns ``subject``, ``label``, optionally ``site`` and others that
-        describe rows, then the features; it may come from :meth:`write`, or from R, pandas or a
-        spreadsheet. In CSV files made by hand, subjects are read as text, labels as integers where
-        all of them are, and commas, semicolons or tabs separate the cells. Warns of a subject at
-        two sites, who is one subject here.
+        The Parquet files of a folder are put below one another, as by :meth:`concat`. A file has
+        the columns ``subject``, ``label``, optionally ``site`` and others that describe rows, then
+        the features; it may come from :meth:`write`, or from R, pandas or a spreadsheet. In CSV
+        files made by hand, subjects are read as text, labels as integers where all of them are,
+        and commas, semicolons or tabs separate the cells. Warns of a subject at two sites, who is
+        one subject here.
         """
+        path = Path(path)
+        if path.is_dir():
+            return cls.concat([cls.read(file) for file in refuse_large_folder(path)])
         try:
-            table = cls._from_frame(*read_table(Path(path)))
+            table = cls._from_frame(*read_table(path))
         except InputError as error:
             named = str(error).startswith(str(path))
             raise InputError(str(error) if named else f"{path}: {error}") from error.__cause__
         warn_of_two_sites(table.subjects, table.sites)
         return table
+
+    @classmethod
+    def read_by_subject(
+        cls, path: str | PathLike[str], conditions: Iterable[str] = ()
+    ) -> FeatureTable:
+        """Read the means of each subject, some rows at a time: the table may exceed the memory.
+
+        Parameters
+        ----------
+        path : path-like
+            As in :meth:`read`.
+        conditions : iterable of str
+            Conditions whose samples are used, by default all.
+
+        Returns
+        -------
+        FeatureTable
+            What :meth:`by_subject` gives for the whole table, without reasons.
+        """
+        path, wanted, alike = Path(path), [*conditions], list[str]()
+        sums: list[pd.DataFrame] = []
+        counts: list[pd.DataFrame] = []
+        facts: list[pd.DataFrame] = []
+        infos: list[dict[str, Any]] = []
+        for piece, info in read_in_pieces(path):
+            infos += [] if infos and infos[-1] is info else [info]
+            table = cls._from_frame(piece, {})
+            if wanted:
+                known = pd.DataFrame() if table.rows is None else table.rows
+                here = known.get(CONDITION, pd.Series("", table.y.index)).isin(wanted).to_numpy()
+                if not here.any():
+                    continue
+                table = table.take(here)
+            frame = table.to_frame()
+            keys = [name for name in (SUBJECT, LABEL, SITE) if name in frame]
+            groups = frame.groupby(keys, sort=False)
+            sums.append(groups[list(table.X)].sum())
+            counts.append(groups[list(table.X)].count())
+            about = frame.drop(columns=table.X.columns)
+            alike = _alike(about[[name for name in about if name in alike or not facts]], keys)
+            facts.append(about[alike].drop_duplicates())
+        if not facts:
+            raise InputError(f"{path}: has no samples of {' and '.join(map(repr, wanted))}.")
+        known = pd.concat([part[alike] for part in facts], ignore_index=True).drop_duplicates()
+        known = known[_alike(known, keys)].drop_duplicates().reset_index(drop=True)
+        total, number = (
+            pd.concat(parts).groupby(level=keys, sort=False).sum() for parts in (sums, counts)
+        )
+        means = (total / number).reset_index(drop=True)
+        frame = pd.concat([known, means], axis=1)
+        return cls._from_frame(frame, _merge_info(infos, frame))
 
     def write(self, path: str | PathLike[str]) -> Path:
         """Write the table to Parquet (``.parquet``) or CSV (``.csv``, ``.csv.gz``).
@@ -347,9 +402,8 @@ class FeatureTable:
         frame = self.to_frame()
         keys = [name for name in (SUBJECT, LABEL, SITE) if name in frame]
         groups = frame.groupby(keys, sort=False)
-        known = [] if self.rows is None else self.rows.columns.tolist()
-        alike = [name for name in known if groups[name].nunique(dropna=False).le(1).all()]
-        first = frame.loc[groups.head(1).index, [*keys, *alike]].reset_index(drop=True)
+        alike = _alike(frame.drop(columns=self.X.columns), keys)
+        first = frame.loc[groups.head(1).index, alike].reset_index(drop=True)
         means = groups[list(self.X)].mean().reset_index(drop=True)
         return self._from_frame(pd.concat([first, means], axis=1), self.info)
 
@@ -429,6 +483,13 @@ class FeatureTable:
         joined = cls._from_frame(frame, info, _stack_reasons(tables, channels))
         warn_of_two_sites(joined.subjects, joined.sites)
         return joined
+
+
+def _alike(rows: pd.DataFrame, keys: list[str]) -> list[str]:
+    """Columns about rows, keys first, that are the same in all rows of each key."""
+    groups = rows.groupby(keys, sort=False)
+    others = [str(name) for name in rows if name not in keys]
+    return [*keys, *(name for name in others if groups[name].nunique(dropna=False).le(1).all())]
 
 
 def _known_names(names: Iterable[Any], known: Iterable[Any], what: str) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Feature tables as files: Parquet or CSV, written whole or not at all.
+"""Feature tables as files: Parquet, CSV, or a folder of Parquet files below one another.
 
 A table has the columns subject, label, optionally site and others about rows, then the features.
 What a format has no place for stands beside it: ``<file name>.info.json`` (of CSV: how the table
@@ -15,7 +15,8 @@ import json
 import re
 import warnings
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 2
 METADATA_KEY = b"idfsmec"
 _COLUMNS_AT_ONCE = 128
+_VALUES_AT_ONCE = 4_000_000
+_REMEDY = "use means by participant (--per participant, FeatureTable.read_by_subject)"
 #: What the sidecar of a CSV file calls dtypes; any other is text.
 _KINDS = {"int64": "integer", "float64": "number", "bool": "boolean"}
 
@@ -114,6 +117,67 @@ def read_table(path: Path) -> tuple[pd.DataFrame, dict[str, Any], pd.DataFrame |
     return frame, metadata.get("info", {}), _read_reasons(path, metadata.get("reasons"))
 
 
+def read_in_pieces(path: Path) -> Iterator[tuple[pd.DataFrame, dict[str, Any]]]:
+    """Read some rows at a time, with the ``info`` of their file; a CSV file whole."""
+    check_readable(path)
+    if not path.is_dir() and not (path.is_file() and file_format(path) == "parquet"):
+        yield read_table(path)[:2]
+        return
+    for part in parquet_files(path):
+        with naming_file(part), open_parquet(part) as file:
+            metadata, columns, _ = _header(file.schema_arrow)
+            n_rows = max(1, _VALUES_AT_ONCE // len(columns))
+            for batch in file.iter_batches(n_rows, columns=columns, use_threads=False):
+                frame = batch.to_pandas(use_threads=False)
+                yield frame[columns], metadata.get("info", {})
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """Name the files of a table: the file itself, or those in a folder, in order."""
+    check_readable(path)
+    if path.is_file():
+        return [path]
+    files = sorted(
+        file
+        for file in path.rglob("*.parquet")
+        if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+    )
+    if not files:
+        raise InputError(f"{path}: there is no .parquet file in it.")
+    check_readable(*files)
+    return files
+
+
+def refuse_large_folder(path: Path) -> list[Path]:
+    """Refuse a folder with more numbers than this machine can hold; else name its files."""
+    files, n_values = parquet_files(path), 0
+    for part in files:
+        with naming_file(part), open_parquet(part) as file:
+            n_values += file.metadata.num_rows * len(file.schema_arrow)
+    refuse_oversized(f"{path}: its {len(files)} files", n_values, _REMEDY)
+    return files
+
+
+def open_parquet(file: Path) -> pq.ParquetFile:
+    """Open a file that is read in pieces: some pages of a column at a time, with checksums."""
+    options = {"pre_buffer": False, "buffer_size": 2**20}
+    return pq.ParquetFile(file, page_checksum_verification=True, **options)
+
+
+@contextmanager
+def naming_file(where: Path | str) -> Iterator[None]:
+    """Name a file in errors of reading it; empty where there is none."""
+    where = f"{where}: " if isinstance(where, Path) else where
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{where}{error}") from None
+    except (OSError, pa.ArrowException, ValueError, TypeError) as error:
+        damaged = where and isinstance(error, OSError | pa.ArrowException)
+        what = "Parquet file" if damaged else "table"
+        raise InputError(f"{where or 'The table: '}not a readable {what} ({error}).") from error
+
+
 def info_of(schema: pa.Schema) -> dict[str, Any]:
     """Return the ``info`` of a table from the schema of its Parquet files."""
     info: dict[str, Any] = _parse_metadata((schema.metadata or {}).get(METADATA_KEY)).get(
@@ -149,16 +213,12 @@ def _read_parquet(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         # The file alone: a folder called "session=1" is a name here, not a column.
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             schema = file.schema_arrow
-            metadata = _parse_metadata((schema.metadata or {}).get(METADATA_KEY))
             refuse_oversized(
                 f"its {file.metadata.num_rows:,} rows of {len(schema)} columns",
                 file.metadata.num_rows * len(schema),
+                _REMEDY,
             )
-            index = (schema.pandas_metadata or {}).get("index_columns", [])
-            named = (*GROUPS, SITE, *KNOWN)  # what the index of pandas tells about rows stays
-            dropped = [name for name in index if isinstance(name, str) and name not in named]
-            columns = [name for name in schema.names if name not in dropped]
-            features = check_schema(schema, columns)
+            metadata, columns, features = _header(schema)
             doubles = [name for name in features if schema.field(name).type == pa.float64()]
             frame = _read_columns(file, [name for name in columns if name not in set(doubles)])
             # Some columns at a time: Arrow, pandas and the table would hold all of them each.
@@ -175,6 +235,16 @@ def _read_parquet(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         raise InputError(f"not a readable Parquet file ({reason_of(error)}).") from error
     numbers = pd.DataFrame(values, frame.index, doubles, copy=False)
     return pd.concat([frame, numbers], axis=1), metadata
+
+
+def _header(schema: pa.Schema) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Return the metadata, the columns and the features of a file."""
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    named = (*GROUPS, SITE, *KNOWN)  # what the index of pandas tells about rows stays
+    dropped = [name for name in index if isinstance(name, str) and name not in named]
+    columns = [name for name in schema.names if name not in dropped]
+    metadata = _parse_metadata((schema.metadata or {}).get(METADATA_KEY))
+    return metadata, columns, check_schema(schema, columns)
 
 
 def _read_columns(file: pq.ParquetFile, names: list[str]) -> pd.DataFrame:

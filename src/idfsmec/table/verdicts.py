@@ -14,7 +14,7 @@ from idfsmec.table.feature_table import FeatureTable, table_digest
 NOT_AUDITED = {
     "level": "grey",
     "title": "Not audited",
-    "verdict": "Whether acquisition separates the groups as well as the EEG does was not tested.",
+    "verdict": "Whether the groups differ in who or how was recorded was not tested.",
 }
 
 

@@ -1,0 +1,362 @@
+"""Whether facts are associated with the diagnosis, and whether the EEG's prediction carries them.
+
+All facts of a family are tested with one null distribution: each by its values and by their
+distance from the median, so that both extremes count, and every pair jointly. A fact found so is
+held against the EEG's prediction within each diagnosis. Also what such tests could not have found.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import special
+from scipy.stats import rankdata
+
+from idfsmec.metrics import Codes, Floats, holm
+
+#: Level of each family of facts: both together are wrong in at most 5 % of studies.
+ALPHA = 0.025
+#: How often the diagnosis is permuted among participants, and a fact within each diagnosis.
+N_PERMUTATIONS, N_WITHIN = 1999, 999
+#: Waves of a fact's rank whose products with those of another describe a pair.
+N_COSINES = 3
+#: Pairs are many: their p-values count this many times, so that single facts lose little power.
+PAIR_WEIGHT = 5.0
+#: With fewer ways to permute a fact within the diagnoses nothing could be found.
+FEWEST_ARRANGEMENTS = 1000
+#: Power of the statements about what could have been found, and the AUC that a study should find.
+POWER, AUC_TO_FIND = 0.8, 0.75
+
+
+@dataclass(frozen=True)
+class FamilyTests:
+    """Tests of a family of facts.
+
+    Parameters
+    ----------
+    facts : list of dict
+        ``variable``, ``shape`` ("value" or "extremes", whichever has the smaller p), ``p`` of the
+        fact alone and ``p_corrected`` for all tests of the family.
+    pairs : list of dict
+        ``variables`` and ``p_corrected`` of pairs that are associated only jointly.
+    critical_p : float
+        The p-value that a single test had to reach.
+    """
+
+    facts: list[dict[str, Any]]
+    pairs: list[dict[str, Any]]
+    critical_p: float
+
+    @property
+    def found(self) -> list[str]:
+        """Facts that are associated, alone or in a pair."""
+        alone = [row["variable"] for row in self.facts if row["p_corrected"] <= ALPHA]
+        return list(
+            dict.fromkeys([*alone, *(n for pair in self.pairs for n in pair["variables"])])
+        )
+
+
+def judge_family(
+    variables: pd.DataFrame,
+    target: Floats,
+    *,
+    n_permutations: int = N_PERMUTATIONS,
+    seed: int = 0,
+) -> FamilyTests:
+    """Test whether facts are associated with a target, corrected for all tests of the family.
+
+    Parameters
+    ----------
+    variables : DataFrame of shape (n_subjects, n_columns)
+        Columns are (variable, level); the level of a number is empty.
+    target : array of shape (n_subjects, n_columns)
+        Membership of each class, or the ranks of a score.
+    n_permutations, seed : int
+        How often the rows of the target are permuted.
+
+    Notes
+    -----
+    A fact is tested by its ranks (for a class this is the rank test, for a score Spearman's), by
+    the ranks of its distance from the median, and with each other fact by a kernel statistic
+    (HSIC, Gretton et al. 2005) whose kernel is the product of cosine kernels of both ranks. Each
+    statistic gets an approximate p-value; the smallest of all is compared with the smallest of
+    each permutation (Westfall and Young 1993), which makes the correction exact.
+    """
+    n, k = target.shape
+    rng = np.random.default_rng(seed)
+    orders = rng.permuted(np.tile(np.arange(n), (n_permutations, 1)), axis=1)
+    orders = np.vstack([np.arange(n), orders])
+    permuted = np.moveaxis(_standardised(target)[orders], 1, 2).reshape(-1, n)
+
+    def z_values(columns: Floats) -> Floats:
+        """Of shape (1 + n_permutations, k * n_columns); their variance is 1 by permutation."""
+        z = np.sqrt(n - 1) * permuted @ _standardised(columns)
+        return np.asarray(z.reshape(n_permutations + 1, -1))
+
+    names = list(dict.fromkeys(variables.columns.get_level_values("variable")))
+    tests: list[Floats] = []
+    members: list[tuple[str, ...]] = []
+    shapes: list[str] = []
+    for name in names:
+        for shape, columns in _shapes(columns_of(variables, name)).items():
+            z = np.abs(z_values(columns)).max(axis=1)
+            n_different = _n_different(columns.shape[1], k)
+            tests.append(np.asarray(-np.expm1(n_different * np.log1p(-_two_sided(z)))))
+            members.append((name,))
+            shapes.append(shape)
+    waves = {name: _waves(columns_of(variables, name)) for name in names}
+    for pair in itertools.combinations(names, 2):
+        q = (z_values(_products(*(waves[name] for name in pair))) ** 2).sum(axis=1)
+        if (mean := q.mean()) > 0:  # approximately a gamma distribution with these moments
+            scale = q.var() / mean
+            tests.append(np.minimum(PAIR_WEIGHT * special.gammaincc(mean / scale, q / scale), 1))
+            members.append(pair)
+            shapes.append("pair")
+    if not tests:
+        return FamilyTests([], [], ALPHA)
+    p = np.array(tests)
+    least = np.sort(p[:, 1:].min(axis=0))
+    corrected = _rank_among(p[:, 0], least)
+    facts = []
+    for name in names:
+        own = [i for i, member in enumerate(members) if member == (name,)]
+        best = min(own, key=lambda i: p[i, 0])
+        alone = float(_rank_among(p[best, 0], np.sort(p[own, 1:].min(axis=0))))
+        row = {"variable": name, "shape": shapes[best], "p": alone}
+        facts.append(row | {"p_corrected": float(corrected[best])})
+    single = {row["variable"] for row in facts if row["p_corrected"] <= ALPHA}
+    pairs = [
+        {"variables": list(member), "p_corrected": float(corrected[i])}
+        for i, member in enumerate(members)
+        if len(member) == 2 and corrected[i] <= ALPHA and not single & set(member)
+    ]
+    place = max(int(ALPHA * (n_permutations + 1)) - 1, 0)
+    return FamilyTests(facts, pairs, float(least[min(place, least.size - 1)]))
+
+
+def columns_of(variables: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return the columns of a variable by level."""
+    columns = variables.loc[:, variables.columns.get_level_values("variable") == name]
+    return columns.set_axis(columns.columns.get_level_values("level"), axis=1)
+
+
+def _rank_among(p: Floats | float, null: Floats) -> Floats:
+    """Return the share of permutations, the data themselves among them, with a p as small."""
+    reached = np.searchsorted(null, np.asarray(p) * (1 + 1e-9), side="right")
+    return np.asarray((1 + reached) / (null.size + 1))
+
+
+def _two_sided(z: Floats) -> Floats:
+    return np.asarray(np.minimum(2 * special.ndtr(-np.abs(z)), 1 - 1e-12))
+
+
+def _n_different(n_columns: int, n_classes: int) -> float:
+    """Return how many different z-values there are: with two classes each occurs twice."""
+    return float(max(n_columns * (n_classes / 2 if n_classes == 2 else n_classes), 1))
+
+
+def _standardised(columns: Floats) -> Floats:
+    centred = columns - columns.mean(axis=0)
+    spread = np.sqrt((centred**2).sum(axis=0))
+    return np.asarray(centred / np.where(spread > 1e-9, spread, np.inf))
+
+
+def _shapes(columns: pd.DataFrame) -> dict[str, Floats]:
+    """Return what a fact is tested by: its ranks or levels, and the distance from the median."""
+    values = columns.to_numpy()
+    shapes = {"value": rankdata(values, axis=0)}
+    if "" in columns and len(np.unique(numbers := columns[""].to_numpy())) > 2:
+        shapes["extremes"] = distance_from_median(numbers)[:, None]
+    return shapes
+
+
+def distance_from_median(values: Floats) -> Floats:
+    """Return how far the rank of each value is from the middle, as ranks."""
+    ranks = rankdata(values)
+    return np.asarray(rankdata(np.abs(ranks - ranks.mean()).round(6)))
+
+
+def _waves(columns: pd.DataFrame) -> Floats:
+    """Return the levels of a fact, or cosines of its ranks, weighted by 1 / frequency."""
+    values = columns.to_numpy()
+    if "" in columns:
+        place = (rankdata(columns[""]) - 0.5) / len(columns)
+        frequencies = np.arange(1, N_COSINES + 1)
+        waves = np.cos(np.pi * np.outer(place, frequencies)) / frequencies
+        values = np.column_stack([waves, columns.drop(columns="").to_numpy()])
+    return np.asarray(values - values.mean(axis=0))
+
+
+def _products(first: Floats, second: Floats) -> Floats:
+    return np.asarray((first[:, :, None] * second[:, None, :]).reshape(len(first), -1))
+
+
+def carried_facts(
+    decisions: Floats,
+    variables: pd.DataFrame,
+    units: Sequence[Sequence[str]],
+    y: Codes,
+    *,
+    n_permutations: int = N_WITHIN,
+    seed: int = 0,
+) -> list[dict[str, Any]]:
+    """Test whether held-out decisions follow facts within each diagnosis.
+
+    Parameters
+    ----------
+    decisions : array of shape (n_subjects, n_columns)
+        The EEG's decision for each class on subjects held out, or its prediction of a score.
+    variables : DataFrame
+        As in :func:`judge_family`.
+    units : list of (name,) or (name, name)
+        Facts and pairs that are associated with the diagnosis.
+    y : array
+        The class of each subject, or the stratum of the score.
+
+    Returns
+    -------
+    list of dict
+        ``variables``, ``p`` and ``p_holm``; both None where the fact hardly varies within the
+        diagnoses, so that the question cannot be decided.
+
+    Notes
+    -----
+    The ranks of the decision are regressed on a cubic of the fact's ranks or on its levels, for a
+    pair also on products, with the diagnosis held constant; the fact is permuted within each
+    diagnosis. Of the same family as the tests of Spisak (GigaScience 11:giac082, 2022), which
+    permute by a model of the fact; within classes none is needed.
+    """
+    ranks = _within(rankdata(decisions, axis=0).astype(float), y)
+    rng = np.random.default_rng(seed)
+    orders = np.tile(np.arange(y.size), (n_permutations + 1, 1))
+    for k in np.unique(y):
+        members = np.flatnonzero(y == k)
+        orders[1:, members] = rng.permuted(orders[1:, members], axis=1)
+    rows: list[dict[str, Any]] = []
+    for unit in units:
+        columns = np.column_stack([columns_of(variables, name) for name in unit])
+        row: dict[str, Any] = {"variables": list(unit), "p": None, "p_holm": None}
+        if _log_arrangements(columns, y) >= math.log(FEWEST_ARRANGEMENTS):
+            basis = _within(_flexible([columns_of(variables, name) for name in unit]), y)
+            left, spread, _ = np.linalg.svd(basis, full_matrices=False)
+            left = left[:, spread > 1e-9 * spread[0]]
+            # Permuting the decision within a diagnosis is permuting the fact there.
+            explained = sum(
+                ((column[orders] @ left) ** 2).sum(axis=1) / max((column**2).sum(), 1e-300)
+                for column in ranks.T
+            )
+            row["p"] = float(np.mean(explained >= explained[0] * (1 - 1e-9)))
+        rows.append(row)
+    tested = [row for row in rows if row["p"] is not None]
+    for row, p in zip(tested, holm([row["p"] for row in tested]), strict=True):
+        row["p_holm"] = float(p)
+    return rows
+
+
+def _flexible(facts: Sequence[pd.DataFrame]) -> Floats:
+    """Return a cubic of each fact's ranks, or its levels; of two facts also all products."""
+    bases = []
+    for columns in facts:
+        basis = columns.to_numpy()
+        if "" in columns and len(np.unique(columns[""])) > 2:
+            place = 2 * rankdata(columns[""]) / len(columns) - 1
+            known = columns.drop(columns="").to_numpy()
+            basis = np.column_stack([place, place**2, place**3, known])
+        bases.append(basis - basis.mean(axis=0))
+    if len(bases) == 2:
+        bases.append(_products(*bases))
+    return np.column_stack(bases)
+
+
+def _within(columns: Floats, y: Codes) -> Floats:
+    """Subtract the mean of each class."""
+    centred = columns.astype(float)
+    for k in np.unique(y):
+        centred[y == k] -= centred[y == k].mean(axis=0)
+    return centred
+
+
+def _log_arrangements(columns: Floats, y: Codes) -> float:
+    """Return the logarithm of the number of different ways to permute rows within classes."""
+    total = 0.0
+    for k in np.unique(y):
+        counts = np.unique(columns[y == k], axis=0, return_counts=True)[1]
+        total += math.lgamma(counts.sum() + 1) - sum(math.lgamma(c + 1) for c in counts)
+    return total
+
+
+def detectable_auc(
+    n_positive: float, n_negative: float, critical_p: float, power: float = POWER
+) -> float:
+    """Return the smallest AUC of a fact that a rank test finds with this power.
+
+    The variance under the alternative is that of Hanley and McNeil (Radiology 143:29-36, 1982).
+
+    Examples
+    --------
+    >>> round(detectable_auc(40, 40, 0.05), 2)
+    0.68
+    """
+    reach = -special.ndtri(critical_p / 2)
+    at_chance = math.sqrt((n_positive + n_negative + 1) / (12 * n_positive * n_negative))
+    low, high = 0.5, 1.0
+    for _ in range(50):  # bisection
+        auc = (low + high) / 2
+        first, second = auc / (2 - auc) - auc**2, 2 * auc**2 / (1 + auc) - auc**2
+        variance = auc * (1 - auc) + (n_positive - 1) * first + (n_negative - 1) * second
+        spread = math.sqrt(max(variance / (n_positive * n_negative), 0.0))
+        is_found = auc - 0.5 >= reach * at_chance + special.ndtri(power) * spread
+        low, high = (low, auc) if is_found else (auc, high)
+    return high
+
+
+def expected_critical_p(n_facts: int) -> float:
+    """Return about which p-value a single test has to reach in a family of so many facts.
+
+    Facts count twice, for values and extremes, and pairs by their weight, as if independent.
+
+    Examples
+    --------
+    >>> round(expected_critical_p(10), 5)
+    0.00086
+    """
+    n_pairs = n_facts * (n_facts - 1) / 2
+    return ALPHA / max(2 * n_facts + n_pairs / PAIR_WEIGHT, 1)
+
+
+def detectable_correlation(n: float, critical_p: float, power: float = POWER) -> float:
+    """Return the smallest correlation that a test of Fisher's z finds with this power.
+
+    Examples
+    --------
+    >>> round(detectable_correlation(85, 0.05), 2)
+    0.3
+    """
+    if n <= 3:
+        return 1.0
+    reach = -special.ndtri(critical_p / 2) + special.ndtri(power)
+    return float(np.tanh(reach / math.sqrt(n - 3)))
+
+
+def participants_to_find(
+    auc: float, critical_p: float, share: float = 0.5, power: float = POWER
+) -> int:
+    """Return how many participants find a fact with this AUC; ``share`` are of one group.
+
+    Examples
+    --------
+    >>> participants_to_find(0.75, 0.05)
+    39
+    """
+    low, high = 4, 10**6
+    while low < high:
+        n = (low + high) // 2
+        is_found = detectable_auc(n * share, n * (1 - share), critical_p, power) <= auc
+        low, high = (low, n) if is_found else (n + 1, high)
+    return low
