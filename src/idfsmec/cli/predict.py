@@ -27,7 +27,7 @@ _TABLES = (".parquet", ".pq", ".csv", ".csv.gz")
     sources=options.argument(
         "TABLE|RECORDING",
         "Feature tables (.parquet, .csv, .csv.gz, folders of Parquet files), or recordings that "
-        "MNE opens (.edf, .bdf, .vhdr, .set, .fif), each of one participant.",
+        "MNE opens (.edf, .bdf, .vhdr, .set, .fif), each of one participant, or folders of them.",
     ),
     output="Where to write the predictions, a CSV file.",
     pages="Folder for a page about each participant. By default none is written.",
@@ -61,7 +61,7 @@ def predict(
     from idfsmec.prediction import load_model
     from idfsmec.prediction.subjects import Predictions
 
-    paths = options.paths(sources)
+    paths = [file for path in options.paths(sources) for file in _files_of(path)]
     output = options.check_output(output, ".csv", force, [Path(model), *paths])
     if pages is not None:
         check_writable(Path(pages) / "index.html")
@@ -105,6 +105,14 @@ def _predict(
     for name, table in named:
         with options.naming(name):
             yield predict_subjects(model, table, allow_unusual=allow_unusual)
+
+
+def _files_of(path: Path) -> list[Path]:
+    """Return the recordings in a folder; other sources, such as a folder that MNE opens, stay."""
+    from idfsmec.recordings.sources import recording_files
+
+    found = recording_files(path) if path.is_dir() and not path.suffix else []
+    return [path] if _is_table(path) or not found else found
 
 
 def _is_table(path: Path) -> bool:

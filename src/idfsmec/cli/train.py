@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import print_verdict, say, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import print_verdict, say, say_next, show_frame, shown, warnings_as_lines
 from idfsmec.cli.options import AnyPath, Folds, Harmonize, Names, Per
 
 if TYPE_CHECKING:
@@ -107,4 +107,5 @@ def train(
         say("electrodes:", ", ".join(model.channels))
     say("model:", path)
     say("card:", f"{markdown}, {page}")
+    say_next("validate", path, "OTHER_TABLE")
     return model
