@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import special, stats
+from scipy import stats
 from scipy.special import softmax
 from sklearn import metrics
 from sklearn.metrics import roc_auc_score
@@ -182,22 +182,21 @@ class TestFoldInterval:
         assert found.high - found.mean == pytest.approx(2.776445 * np.sqrt(0.0028125), rel=1e-6)
         assert found.mean - found.low == pytest.approx(found.high - found.mean)
 
-    def test_a_score_from_0_to_1_has_the_same_error_on_the_logit_scale(self):
+    def test_the_ends_for_a_score_from_0_to_1_are_t_errors_of_a_share_away(self):
         scores = [0.80, 0.75, 0.85, 0.70, 0.90]
         found = fold_interval(scores, 500)
-        reach = 2.776445 * np.sqrt(0.0028125) / (0.8 * 0.2)
-        assert special.logit([found.low, found.high]) == pytest.approx(
-            special.logit(0.8) + np.array([-reach, reach]), rel=1e-6
-        )
         assert found.standard_error == fold_interval(scores).standard_error
+        shrunk = 401 / 502  # Laplace's rule
+        n_effective = shrunk * (1 - shrunk) / 0.0028125
+        for end in (found.low, found.high):  # Wilson's definition
+            assert (end - 0.8) ** 2 == pytest.approx(
+                2.776445**2 * end * (1 - end) / n_effective, rel=1e-5
+            )
 
     def test_perfect_folds_leave_room_as_the_share_of_so_many_subjects_does(self):
         found = fold_interval(np.ones((2, 5)), 40)
-        shrunk = 41 / 42  # Laplace's rule
-        error = np.sqrt(shrunk * (1 - shrunk) / 40)
-        reach = 2.776445 * error / (79 / 80 / 80)
         assert (found.mean, found.high) == (1.0, 1.0)
-        assert found.low == pytest.approx(special.expit(special.logit(79 / 80) - reach), rel=1e-6)
+        assert found.low == pytest.approx(40 / (40 + 2.776445**2))
         assert fold_interval(np.zeros((2, 5)), 40).high == pytest.approx(1 - found.low)
 
     def test_repeats_add_no_degrees_of_freedom(self):

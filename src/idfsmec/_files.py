@@ -136,6 +136,17 @@ def refuse_oversized(what: str, n_values: int, remedy: str = "split it") -> None
         )
 
 
+def file_system(path: Path) -> str:
+    """Return the type of the file system that a path is on, such as ext4; empty if not known."""
+    mounts = Path("/proc/self/mounts")
+    if not mounts.is_file():  # not Linux
+        return ""
+    fields = [line.split() for line in mounts.read_text(errors="replace").splitlines()]
+    kinds = {Path(place.replace("\\040", " ")): kind for _, place, kind, *_ in fields}
+    absolute = path.absolute()
+    return next((kinds[part] for part in (absolute, *absolute.parents) if part in kinds), "")
+
+
 def check_writable(*paths: Path) -> None:
     """Refuse, before any work is done, what could not be written when it is done."""
     for path in paths:

@@ -305,8 +305,8 @@ def fold_interval(scores: ArrayLike, n_subjects: float | None = None) -> MeanInt
         The score of each fold; one row without repeats. NaN where a fold has none. To compare two
         methods, give their differences fold by fold.
     n_subjects : float, optional
-        Number of subjects, for scores from 0 to 1: the interval is then built on the logit scale,
-        and all folds being perfect does not make it a point.
+        Number of subjects, for scores from 0 to 1: the interval is then Wilson's with an effective
+        number of subjects, stays within 0 and 1, and is no point where all folds are perfect.
 
     Returns
     -------
@@ -331,7 +331,7 @@ def fold_interval(scores: ArrayLike, n_subjects: float | None = None) -> MeanInt
     --------
     >>> interval = fold_interval([0.7, 0.8, 0.9, 0.8, 0.7], n_subjects=50)
     >>> round(interval.mean, 2), round(interval.low, 2), round(interval.high, 2)
-    (0.78, 0.57, 0.9)
+    (0.78, 0.59, 0.9)
     """
     folds = np.atleast_2d(np.asarray(scores, dtype=float))
     values = folds[~np.isnan(folds)]
@@ -348,20 +348,24 @@ def fold_interval(scores: ArrayLike, n_subjects: float | None = None) -> MeanInt
         t = float(special.stdtrit(n_splits - 1, 0.975))
         low, high = mean - t * error, mean + t * error
     else:
-        error, low, high = logit_interval(mean, error, n_splits - 1, n_subjects)
+        error, low, high = share_interval(mean, error, n_splits - 1, n_subjects)
     return MeanInterval(mean, float(low), float(high), error, values.size, n_splits - 1)
 
 
-def logit_interval(
+def share_interval(
     mean: float, error: float, df: float, n_subjects: float
 ) -> tuple[float, float, float]:
-    """Return the standard error of a score from 0 to 1, at least a share's, and its 95 % CI."""
+    """Return the standard error of a score from 0 to 1, at least a share's, and its 95 % CI.
+
+    Wilson's, with the number of independent subjects that would give this standard error and a
+    quantile of t.
+    """
     shrunk = (mean * n_subjects + 1) / (n_subjects + 2)
     error = max(error, float(np.sqrt(shrunk * (1 - shrunk) / n_subjects)))
-    centre = float(np.clip(mean, 0.5 / n_subjects, 1 - 0.5 / n_subjects))
-    reach = float(special.stdtrit(df, 0.975)) * error / (centre * (1 - centre))
-    low, high = special.expit(special.logit(centre) + np.array([-reach, reach]))
-    return error, min(float(low), mean), max(float(high), mean)
+    n_effective = shrunk * (1 - shrunk) / error**2
+    t = float(special.stdtrit(df, 0.975))
+    low, high = wilson_interval(mean * n_effective, n_effective, t)
+    return error, min(low, mean), max(high, mean)  # the mean itself may round out of it
 
 
 def auc_by_fold(decisions: Floats, y: Codes, fold_of: Codes) -> Floats:
@@ -378,10 +382,9 @@ def auc_by_fold(decisions: Floats, y: Codes, fold_of: Codes) -> Floats:
     return np.array(aucs)
 
 
-def wilson_interval(hits: float, n: float) -> tuple[float, float]:
+def wilson_interval(hits: float, n: float, z: float = 1.959963984540054) -> tuple[float, float]:
     """Return Wilson's 95 % CI of a share of n; hits may be a mean over repetitions."""
     # SciPy's binomtest(hits, n).proportion_ci(method="wilson") takes whole numbers only.
-    z = float(special.ndtri(0.975))
     share, extra = hits / n, z**2 / n
     centre = (share + extra / 2) / (1 + extra)
     half = z * np.sqrt(share * (1 - share) / n + extra / (4 * n)) / (1 + extra)

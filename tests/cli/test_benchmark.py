@@ -73,6 +73,25 @@ def test_sites_are_held_out_and_harmonized(tmp_path):
     assert sorted(results.scores["fold"].unique()) == [0, 1, 2, 3]
 
 
+def test_parts_of_a_folder_of_files_are_put_together(table, tmp_path):
+    folder = tmp_path / "clinic"
+    folder.mkdir()
+    whole = FeatureTable.read(table)
+    for number in (0, 1):
+        rows = [len(whole) // 2 * number, len(whole) // 2 * (number + 1)]
+        whole.take(range(*rows)).write(folder / f"{number}.parquet")
+    for number in (1, 2):
+        done = run("benchmark", folder, "--out", tmp_path / "out", *SMALL, "--part", f"{number}/2")
+        assert f"part-{number}-of-2" in done.output, done.output + done.stderr
+    done, results = benchmark(folder, tmp_path / "out", *ALONE)
+    _, wanted = benchmark(table, tmp_path / "other", *ALONE)
+    pd.testing.assert_frame_equal(results.mean_scores(), wanted.mean_scores())
+    for words in ("3/2", "0/2", "one", "1/2/3"):
+        assert "such as 3/16" in run("benchmark", folder, "--part", words).stderr
+    nothing = run("benchmark", folder, "--part", "1/2", "--experiment", "audit")
+    assert "name one besides audit" in nothing.stderr
+
+
 def test_options_reach_the_protocol(table, tmp_path):
     _, results = benchmark(
         table,

@@ -212,13 +212,16 @@ def checksum(values):
     return hashlib.sha256(json.dumps(values, default=repr).encode()).hexdigest()[:16]
 
 
-def test_a_store_written_by_hand_as_format_5_is_read(tmp_path):
+def test_a_store_written_by_hand_as_format_6_is_read(tmp_path):
     """What is on users' disks: the format, its keys, and checksums of all that a row holds."""
     db = sqlite3.connect(tmp_path / "store.sqlite")
     tables = {
         "meta": ("name", "value"),
         "tables": ("name", "digest", "columns", "about"),
-        "done": ("key", "task", "rows", "seconds", "rankings", "notes", "found", "finished"),
+        "done": (
+            *("key", "task", "rows", "seconds", "rankings", "notes", "found"),
+            *("versions", "finished"),
+        ),
         "failed": ("key", "task", "error", "attempts", "finished"),
         "plan": ("experiment", "position", "key", "task", "table_name", "digest"),
     }
@@ -226,9 +229,11 @@ def test_a_store_written_by_hand_as_format_5_is_read(tmp_path):
         key = "experiment, position" if name == "plan" else columns[0]
         db.execute(f"CREATE TABLE {name} ({', '.join(columns)}, checksum, PRIMARY KEY ({key}))")
     rows = {
-        "meta": [("format", "5"), ("seeds", "[0,1]")],
+        "meta": [("format", "6"), ("seeds", "[0,1]")],
         "tables": [("t", "d", '["E1__a"]', "{}")],
-        "done": [("k", '{"fold":0}', '[{"k":1}]', "[0.5]", "[[0]]", "[]", "{}", "2026-01-01")],
+        "done": [
+            ("k", '{"fold":0}', '[{"k":1}]', "[0.5]", "[[0]]", "[]", "{}", "{}", "2026-01-01")
+        ],
         "plan": [("accuracy", 0, "k", '{"fold":0}', "t", "d")],
     }
     for name, lines in rows.items():

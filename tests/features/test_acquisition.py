@@ -5,6 +5,11 @@ import numpy as np
 import pytest
 
 from idfsmec.features import extract_recording, extract_table
+from idfsmec.features.acquisition import (
+    describe_other_references,
+    describe_study,
+    recorded_references,
+)
 from idfsmec.recordings import Recording, prepare_raw, simulate_cohort
 
 SFREQ = 256.0
@@ -162,3 +167,74 @@ def test_tables_keep_the_facts_of_each_recording():
 
 def test_a_flat_recording_has_no_share_of_muscle(noise):
     assert facts(0 * noise)["muscle_share"] is None  # and no warning
+
+
+# --- reference, limits, generated files -------------------------------------------------------
+
+
+def eeg(n_channels=5, seconds=30, seed=0):
+    """Channels that share half of their variance, as those of a head do."""
+    rng = np.random.default_rng(seed)
+    shared, own = rng.normal(size=(1, seconds * 256)), rng.normal(size=(n_channels, seconds * 256))
+    return 10.0 * (shared + own)
+
+
+NAMES = ("F3", "F4", "Cz", "O1", "O2")
+
+
+def test_a_mean_of_zero_over_channels_is_the_average_reference():
+    assert extract_recording(recorded(eeg(), names=NAMES)).acquisition["reference"] is None
+    raw = recorded(eeg(), names=NAMES)
+    raw.set_eeg_reference("average", projection=False, verbose="error")
+    assert extract_recording(raw).acquisition["reference"] == "average"
+    part = raw.copy().pick(list(NAMES[:3]))  # whose mean is not zero any more, but MNE knows
+    assert extract_recording(part).acquisition["reference"] == "changed before"
+
+
+@pytest.mark.parametrize(
+    ("ending", "reference"),
+    [("LE", "linked ears"), ("Cz", "Cz"), ("AVG", "average"), ("REF", None)],
+)
+def test_names_of_channels_tell_the_reference(ending, reference):
+    raw = recorded(eeg(4), names=[f"EEG {name}-{ending}" for name in ("F3", "F4", "O1", "O2")])
+    assert extract_recording(raw).acquisition["reference"] == reference
+
+
+def test_references_that_differ_are_named_and_those_unlike_the_model_are_warned_of():
+    def info(*references, **settings):
+        recordings = [{"facts": {"reference": name}} for name in references]
+        return {"recordings": recordings, **settings}
+
+    ears = info("linked ears", "linked ears", None)
+    assert recorded_references(ears) == {"linked ears": 2}
+    assert recorded_references({**ears, "reference": "average"}) == {"average": 3}
+    assert describe_other_references(["linked ears"], ears) == ""
+    assert describe_other_references([], ears) == ""
+    said = describe_other_references(["linked ears"], info("linked ears", "average", "average"))
+    assert "2 of 3 recordings have another: average (2)." in said
+    (line,) = describe_study([{"reference": "Cz"}, {"reference": "average"}, {}])
+    assert line.startswith("reference   differs between recordings: Cz (1) and average (1).")
+
+
+def test_samples_at_the_amplifiers_limits_are_counted_by_channel_epoch():
+    data = eeg()
+    assert facts_of(data)["clipped"] == 0
+    assert facts_of(np.round(data))["clipped"] == 0  # the extremes of steps are rare
+    data[1, 10:60] = data.max() + 1.0  # in the first of three epochs of one channel of five
+    assert facts_of(data)["clipped"] == pytest.approx(1 / 15)
+    (line,) = describe_study([{"clipped": 0.5}, {"clipped": 0.3}, {"clipped": 0.01}])
+    assert line.startswith("limits      2 recordings")
+    assert "40 %" in line
+
+
+def facts_of(data):
+    return extract_recording(recorded(data, names=NAMES)).acquisition
+
+
+def test_channels_without_correlation_and_windows_that_repeat_are_no_recording():
+    assert facts_of(eeg())["generated"] == 0
+    noise = np.random.default_rng(0).normal(scale=10, size=(5, 256 * 30))
+    assert facts_of(noise)["generated"] == 1
+    assert facts_of(np.tile(eeg(seconds=2), 15))["generated"] == 1
+    (line,) = describe_study([{"generated": 1}, {"generated": 0}])
+    assert line.startswith("generated   1 recordings look generated")

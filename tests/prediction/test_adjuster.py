@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.prediction import Adjuster, SiteHarmonizer
-from idfsmec.prediction.adjuster import Corrections, make_adjuster, table_covariates
+from idfsmec.prediction.adjuster import Corrections, make_corrections, table_covariates
 from idfsmec.table import FeatureTable
 
 
@@ -167,7 +167,7 @@ def test_sites_are_harmonized_first_and_keep_what_covariates_explain():
     expected = Adjuster().fit_transform(harmonized, covariates=known)
     assert_allclose(corrected, expected)
     assert_allclose(fitted.apply(frame, sites, known), expected)
-    assert fitted.covariates == ["age", "sex"]
+    assert list(fitted.adjuster.covariates_) == ["age", "sex"]
 
 
 def make_table(**rows):
@@ -178,10 +178,12 @@ def make_table(**rows):
 
 def test_covariates_are_columns_of_a_table_as_numbers_where_all_are():
     table = make_table(age=["20", "31", "42.5", "53"], sex=["f", "m", "m", "f"])
-    known = table_covariates(table, ["age:spline", "sex"])
+    wanted = make_corrections(["HC", "MDD"], False, ["age:spline", "sex"], "HC")
+    assert wanted.adjuster.splines == ["age"]
+    assert wanted.adjuster.reference == "HC"
+    known = table_covariates(table, wanted.names)
     assert known["age"].tolist() == [20, 31, 42.5, 53]
     assert known["sex"].tolist() == ["f", "m", "m", "f"]
-    assert make_adjuster(table, ["age:spline", "sex"], "HC").splines == ["age"]
     assert table_covariates(table, []) is None
 
 
@@ -194,6 +196,6 @@ def test_unknown_covariates_of_a_table_are_named():
     with pytest.raises(InputError, match="it is missing for s3"):
         table_covariates(table, ["sex"])
     with pytest.raises(InputError, match="adjust_from is 'BD', and the classes are HC, MDD"):
-        make_adjuster(make_table(age=[1, 2, 3, 4]), ["age"], "BD")
+        make_corrections(["HC", "MDD"], False, ["age"], "BD")
     with pytest.raises(InputError, match="adjust_from needs adjust"):
-        make_adjuster(table, [], "HC")
+        make_corrections(["HC", "MDD"], False, [], "HC")

@@ -30,6 +30,15 @@ def renamed(table, names):
     return FeatureTable(table.X.set_axis(columns, axis=1), table.y, table.subjects)
 
 
+def test_recordings_with_another_reference_than_the_model_s_are_warned_of(small_model, newcomers):
+    model = replace(small_model, data={**small_model.data, "references": ["linked ears"]})
+    recordings = [{"facts": {"reference": name}} for name in ("average", "linked ears")]
+    others = FeatureTable(newcomers.X, newcomers.y, newcomers.subjects, {"recordings": recordings})
+    notes = predict_subjects(model, others).notes
+    assert any("1 of 2 recordings have another: average (1)" in note for note in notes)
+    assert not any("reference" in note for note in predict_subjects(model, newcomers).notes)
+
+
 def test_subjects_are_told_apart(small_model, newcomers):
     frame = predict_subjects(small_model, newcomers).frame
     true = newcomers.y.groupby(newcomers.subjects).first()

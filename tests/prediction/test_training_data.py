@@ -92,7 +92,7 @@ def test_remembered_participants_are_found_among_others_by_some_of_their_samples
 
 
 def test_hashes_are_keyed_and_few(table, remembering):
-    again = fit_model(table, remember_participants=True)
+    again = fit_model(table.take(np.arange(len(table) - 4)), remember_participants=True)
     assert not set(again.remembered["samples"]) & set(remembering.remembered["samples"])
     long = make_cohort(n_subjects=4, n_epochs=20, effect=3.0)
     assert len(fit_model(long, remember_participants=True).remembered["samples"]) == 4 * 8

@@ -32,7 +32,7 @@ def test_the_page_has_the_scores_by_group_and_warns_of_few(described):
         ["sex m", "9 / 9"],
     ]
     few = "Too few to rely on (below 10 of a class): sex <i>f and sex m."
-    assert clinical["text"].startswith("IDFS-MEC. Predictions of MDD for held-out participants")
+    assert clinical["text"].startswith("IDFS-MEC: calibrated probabilities, pooled over folds")
     assert clinical["text"].endswith(few)
     html = write_report(described, overwrite=True).read_text("utf-8")
     section = html.partition('<section id="clinical">')[2].partition("</section>")[0]

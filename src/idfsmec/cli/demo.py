@@ -94,6 +94,7 @@ def demo(out: AnyPath = Path("idfsmec-demo"), quick: bool = False, force: bool =
         rates=size.rates,
         k=size.ks,
         folds=size.n_splits,
+        repeats=1,
         resamples=size.n_resamples,
         force=force,
     )

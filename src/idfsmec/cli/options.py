@@ -5,11 +5,13 @@ From Python a list does as well as a text with commas, and a text as well as a p
 
 from __future__ import annotations
 
+import functools
 import importlib
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import typer
 
@@ -31,9 +33,11 @@ else:  # Typer wants a single type
 DATA_SETS = ("modma3", "modma128", "mumtaz", "pred-d003", "tdbrain", "ds005356")
 PATTERNS = ("random", "recording", "burst", "region", "uneven")
 EXPERIMENTS = (
-    *("accuracy", "imputation", "electrodes", "participants"),
+    *("accuracy", "imputation", "electrodes", "participants", "transfer"),
     *("ablation", "sensitivity", "cost", "audit"),
 )
+P = ParamSpec("P")
+R = TypeVar("R")
 OnError = Literal["stop", "skip"]
 ProtocolName = Literal["honest", "paper"]
 Per = Literal["participant"]
@@ -55,6 +59,10 @@ SHARED = {
     "folds": "Number of subject-wise folds; or site: leave out one site at a time.",
     "harmonize": "Bring sites to one location and scale, as ComBat does. Learned in training "
     "folds, from all samples or from one class, such as HC.",
+    "adjust": "Take out what covariates explain: columns of the table, such as age,sex. Learned "
+    "in training folds. age:spline has a spline.",
+    "adjust_from": "Class from which the effects of covariates are learned, such as HC. By "
+    "default all.",
     "electrodes": "Number of electrodes to use: those with the largest channel weights.",
     "prevalence": "Prevalence of the second class where the model will be used, such as 0.1, for "
     "predictive values and decision curve. By default as in the table.",
@@ -124,9 +132,10 @@ CONDITION = "Conditions whose samples are used, separated by commas. By default 
 TABLE = argument("TABLE", "Feature table: .parquet, .csv, .csv.gz or a folder of Parquet files.")
 
 
-def paths(sources: AnyPath | Sequence[AnyPath]) -> list[Path]:
-    """Return a list of paths; from Python it may be a single one."""
-    return [Path(path) for path in ([sources] if isinstance(sources, (str, Path)) else sources)]
+def paths(sources: AnyPath | Sequence[AnyPath], dask: str | None = None) -> list[Path]:
+    """Return a list of paths, absolute for workers; from Python it may be a single one."""
+    several = [Path(path) for path in ([sources] if isinstance(sources, (str, Path)) else sources)]
+    return several if dask is None else [path.absolute() for path in several]
 
 
 def split_names(text: Any) -> list[str] | None:
@@ -152,6 +161,21 @@ def parse_folds(folds: str | int | None) -> dict[str, Any]:
     if not str(folds).isdecimal() or int(folds) < 2:
         raise InputError(f"--folds {folds}: give a number of at least 2, or site")
     return {"n_splits": int(folds)}
+
+
+def parse_part(part: str | None) -> tuple[int, int] | None:
+    """Return the number of a part and how many there are.
+
+    >>> parse_part("3/16"), parse_part(None)
+    ((3, 16), None)
+    """
+    if part is None:
+        return None
+    number, slash, total = part.partition("/")
+    numbers = [int(text) for text in (number, total) if text.isdecimal()]
+    if not slash or len(numbers) < 2 or not 1 <= numbers[0] <= numbers[1]:
+        raise InputError(f"--part {part}: give a number and how many there are, such as 3/16")
+    return numbers[0], numbers[1]
 
 
 def parse_harmonize(harmonize: str | bool | None) -> bool | str:
@@ -227,6 +251,23 @@ def read_table(path: Path, condition: Any, per: str | None, name: object = "") -
         return take_condition(FeatureTable.read(path), condition, name or path)
     with naming(path):
         return FeatureTable.read_by_subject(path, split_names(condition) or ())
+
+
+def clustered(function: Callable[P, R]) -> Callable[P, R]:
+    """Run a command on the Dask cluster that its argument ``dask`` names, if it does."""
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        address = inspect.signature(function).bind(*args, **kwargs).arguments.get("dask")
+        if address is None:
+            return function(*args, **kwargs)
+        from idfsmec._parallel import on_cluster
+
+        check_cluster(address)
+        with on_cluster(address):
+            return function(*args, **kwargs)
+
+    return run
 
 
 def take_condition(table: FeatureTable, condition: Any, name: object) -> FeatureTable:

@@ -9,14 +9,20 @@ from idfsmec.cli.console import say, shown
 from idfsmec.cli.options import AnyPath, argument
 
 
-@command(folder=argument("DIR", "Folder with the results of a benchmark."))
-def report(folder: AnyPath = Path("results"), force: bool = False) -> Path:
+@command(
+    folder=argument("DIR", "Folder with the results of a benchmark."),
+    reliability="Of the score that was predicted, such as 0.85: the page says which correlation "
+    "can be expected at most.",
+)
+def report(
+    folder: AnyPath = Path("results"), reliability: float | None = None, force: bool = False
+) -> Path:
     """Write report.html and figures/ (SVG and PNG for a paper) into a folder of results.
 
     For example::
 
         idfsmec report results
-        idfsmec report results --force
+        idfsmec report results --reliability 0.85 --force
 
     The page is one file and needs no network.
     """
@@ -24,6 +30,6 @@ def report(folder: AnyPath = Path("results"), force: bool = False) -> Path:
     with shown("figures", describe=str) as progress:
         from idfsmec.report import write_report
 
-        page = write_report(folder, overwrite=force, progress=progress)
+        page = write_report(folder, reliability=reliability, overwrite=force, progress=progress)
     say("report:", page)
     return page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from idfsmec.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from idfsmec.prediction import IDFSMECCV
     from idfsmec.selection import IDFSMEC, StabilitySelector
     from idfsmec.table import FeatureTable
 
@@ -47,6 +49,7 @@ _SCHEMES = {
     harmonize="Bring sites to one location and scale first, as ComBat does: the sites of a "
     "table, or each summary. Warns where site and diagnosis are confounded.",
 )
+@options.clustered
 def select(
     tables: AnyPaths,
     output: AnyPath = Path("ranking.csv"),
@@ -58,7 +61,11 @@ def select(
     condition: Names | None = None,
     per: Per | None = None,
     harmonize: Harmonize = None,
+    adjust: Names | None = None,
+    adjust_from: str | None = None,
     resamples: int = 0,
+    jobs: int = -1,
+    dask: str | None = None,
     force: bool = False,
 ) -> pd.DataFrame:
     """Rank the features and channels of a table in which channels may be missing.
@@ -68,6 +75,7 @@ def select(
         idfsmec select table.parquet -o ranking.csv --k 20
         idfsmec select table.csv --tune --resamples 100 --condition eyes-closed
         idfsmec select table.parquet --electrodes 8
+        idfsmec select table.parquet --adjust age,sex --adjust-from HC
         idfsmec select table.parquet --target bdi
         idfsmec select a.summary b.summary our_table.parquet -o ranking.csv
         idfsmec select a.summary b.summary --harmonize all
@@ -78,35 +86,45 @@ def select(
     equal those of one table with all rows, unless a site suppressed sums. Other
     values of lam and gamma than 1 and 2 are parameters of idfsmec.IDFSMEC.
     """
+    from joblib import parallel_config
+
     from idfsmec._files import write_csv
+    from idfsmec._parallel import count_jobs
     from idfsmec.selection import IDFSMEC, StabilitySelector, channel_frame, ranking_frame
 
-    paths = options.paths(tables)
+    paths = options.paths(tables, dask)
     output = options.check_output(output, ".csv", force, paths)
     options.check_numbers(resamples=resamples)
     harmonize = options.parse_harmonize(harmonize)
+    adjusting = options.split_names(adjust) or [], adjust_from
     needs_rows = {"tune": tune, "resamples": resamples, "target": target, "order": order}
-    needs_rows |= {"electrodes": electrodes, "per": per}
+    needs_rows |= {"electrodes": electrodes, "per": per, "adjust": adjusting[0]}
     _check_options(paths, k, harmonize, needs_rows)
     settings: dict[str, Any] = {} if k is None else {"n_features_to_select": k}
     stability = table = None
     verdicts: list[dict[str, str]] = [{} for _ in paths]
     if _from_sums(paths, needs_rows):
         conditions = options.split_names(condition) or []
-        selector = _select_from_sums(paths, settings, conditions, bool(harmonize))
+        with parallel_config(n_jobs=jobs):
+            selector = _select_from_sums(paths, settings, conditions, bool(harmonize))
     else:
-        table, verdicts = _read(paths, target, order, condition, per, harmonize, electrodes)
+        joined = _read(paths, target, order, condition, per, harmonize, adjusting, electrodes)
+        table, verdicts = joined
         numeric = table.target.is_numeric
         with warnings_as_lines(), options.naming(paths[0]):
             if tune:
-                selector = _tune(table, k)
+                selector = _tune(table, k, dask)
             else:
                 selector = IDFSMEC(**settings, numeric=numeric).fit(table.X, table.targets)
             if resamples:
                 base = IDFSMEC(lam=selector.lam, gamma=selector.gamma, numeric=numeric)
                 with shown(f"{resamples} halves of the participants") as progress:
                     halves = StabilitySelector(
-                        base, n_resamples=resamples, random_state=0, progress=progress
+                        base,
+                        n_resamples=resamples,
+                        random_state=0,
+                        n_jobs=count_jobs(jobs),
+                        progress=progress,
                     )
                     stability = halves.fit(table.X, table.targets)
     features, channels = ranking_frame(selector), channel_frame(selector)
@@ -114,7 +132,7 @@ def select(
     channels = channels[~dead.loc[channels["channel"]].to_numpy()]
     if stability is not None and table is not None:
         features = _add_shares(features, table, stability)
-    if table is not None and (selector.numeric or selector.classes_.size == 2):
+    if table is not None and not adjust and (selector.numeric or selector.classes_.size == 2):
         features = _add_adjusted(features, table)
     write_csv(output, features)
     if table is not None and table.target.is_numeric:
@@ -153,11 +171,12 @@ def _check_options(
             "participants. idfsmec benchmark --experiment electrodes reports how often folds "
             "choose each electrode."
         )
-    if harmonize and needs_rows["tune"]:
-        raise InputError(
-            "--tune and --harmonize cannot be combined: sites are harmonized from all "
-            "participants. idfsmec benchmark and train harmonize inside their folds."
-        )
+    for name, value in {"harmonize": harmonize, "adjust": needs_rows["adjust"]}.items():
+        if value and needs_rows["tune"]:
+            raise InputError(
+                f"--tune and --{name} cannot be combined: what is taken out here is learned from "
+                "all participants. idfsmec benchmark and train learn it inside their folds."
+            )
     for name, value in needs_rows.items():
         if value and _has_summary(paths):
             raise InputError(
@@ -174,10 +193,11 @@ def _read(
     condition: Names | None,
     per: str | None,
     harmonize: bool | str,
+    adjust: tuple[Sequence[str], str | None],
     electrodes: int | None,
 ) -> tuple[FeatureTable, list[dict[str, str]]]:
-    """Read and join tables, harmonize, choose electrodes; also return the tables' verdicts."""
-    from idfsmec.prediction.harmonizer import harmonize_table
+    """Read and join tables, correct, choose electrodes; also return the tables' verdicts."""
+    from idfsmec.prediction.adjuster import correct_table, make_corrections
     from idfsmec.selection import choose_electrodes
     from idfsmec.table import FeatureTable
     from idfsmec.table.verdicts import stored_verdict
@@ -189,20 +209,29 @@ def _read(
         tables = [table] if len(tables) == 1 else tables
         verdicts = [stored_verdict(*pair) for pair in zip(paths, tables, strict=True)]
         with options.naming(paths[0]):
-            table = harmonize_table(table, harmonize) if harmonize else table
+            corrections = make_corrections(table.y.unique(), harmonize, *adjust)
+            table = correct_table(table, corrections) if corrections else table
             if electrodes is not None:
                 table = table.select_channels(choose_electrodes(table, electrodes))
             return table, verdicts
 
 
-def _tune(table: FeatureTable, k: int | None) -> IDFSMEC:
+def _fit(tuned: IDFSMECCV, table: FeatureTable) -> IDFSMECCV:
+    tuned.fit(table.X, table.targets)
+    _ = tuned.selector_.effects_  # it comes back from a worker without samples
+    return tuned
+
+
+def _tune(table: FeatureTable, k: int | None, dask: str | None) -> IDFSMEC:
+    from idfsmec._parallel import run_tasks
     from idfsmec.prediction import IDFSMECCV, ChannelImputer
 
     numbers: dict[str, Any] = {} if k is None else {"n_features_to_select": [k]}
     with shown("choosing lam, gamma and the number of features") as progress:
         numeric = table.target.is_numeric
-        tuned = IDFSMECCV(imputer=ChannelImputer(), numeric=numeric, progress=progress, **numbers)
-        tuned.fit(table.X, table.targets)
+        told = progress if dask is None else None  # a worker cannot tell
+        tuned = IDFSMECCV(imputer=ChannelImputer(), numeric=numeric, progress=told, **numbers)
+        ((_, tuned),) = run_tasks(partial(_fit, table=table), [tuned], n_jobs=1)
     best = ", ".join(f"{name} = {value}" for name, value in tuned.best_params_.items())
     score = f"log loss per participant {-tuned.best_score_:.3f}"
     if numeric:

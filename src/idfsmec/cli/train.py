@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     remember_participants="Keep keyed hashes of the participants' samples in the model, by which "
     "predict and validate recognise them; so can whoever has their values.",
 )
+@options.clustered
 def train(
     table: AnyPath,
     output: AnyPath = Path("model.skops"),
@@ -32,10 +33,13 @@ def train(
     electrodes: int | None = None,
     folds: Folds | None = None,
     harmonize: Harmonize = None,
+    adjust: Names | None = None,
+    adjust_from: str | None = None,
     prevalence: float | None = None,
     remember_participants: bool = False,
     repeats: int = 3,
     jobs: int = 1,
+    dask: str | None = None,
     force: bool = False,
 ) -> Model:
     """Fit a model to all participants of a table and measure it on held-out participants.
@@ -46,6 +50,7 @@ def train(
         idfsmec train table.parquet -o model.skops --method mRMR
         idfsmec train table.parquet -o model.skops --electrodes 8
         idfsmec train table.parquet -o model.skops --folds site --harmonize all
+        idfsmec train table.parquet -o model.skops --adjust age,sex
 
     The model is IDFSMECClassifier, which accepts missing channels, or a method
     by its name. The model card, model.md and model.html, is written beside the
@@ -58,6 +63,7 @@ def train(
     from idfsmec.audit import audit
     from idfsmec.evaluation import train_model
     from idfsmec.prediction import save_model
+    from idfsmec.prediction.adjuster import check_corrections, make_corrections
     from idfsmec.prediction.folds import make_folds
     from idfsmec.prediction.methods import find_methods
     from idfsmec.prediction.model import check_model_path
@@ -71,11 +77,14 @@ def train(
     options.check_numbers(repeats=repeats)
     if method is not None:
         find_methods([method])  # before the audit, which takes a while
+    adjusting = options.split_names(adjust) or []
     splits, n_jobs = options.parse_folds(folds), count_jobs(jobs)
     read = options.read_table(Path(table), condition, per)
     if "n_splits" in splits:
         with options.naming(table):
             make_folds(read.y, read.subjects, **splits)  # refuses too many, before the audit
+    with options.naming(table):
+        check_corrections(read, make_corrections(read.y.unique(), False, adjusting, adjust_from))
     verdict = stored_verdict(Path(table), read)
     if not verdict:
         by = splits.get("folds", "subject")
@@ -88,6 +97,8 @@ def train(
             method,
             electrodes=electrodes,
             harmonize=options.parse_harmonize(harmonize),
+            adjust=adjusting,
+            adjust_from=adjust_from,
             n_repeats=repeats,
             prevalence=prevalence,
             remember_participants=remember_participants,

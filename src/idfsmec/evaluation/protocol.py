@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from operator import index
 from typing import Any, Literal, get_args
@@ -12,6 +12,7 @@ import numpy as np
 from idfsmec.errors import InputError
 from idfsmec.metrics import CRITERIA, METRICS, SCORE_CRITERIA, SCORE_METRICS
 from idfsmec.missing import PATTERNS
+from idfsmec.prediction.adjuster import Corrections, make_corrections
 from idfsmec.prediction.folds import Fold, FoldUnit, make_folds
 from idfsmec.prediction.samples import Samples
 from idfsmec.selection.defaults import (
@@ -75,6 +76,12 @@ class Protocol:
         training samples of each fold (:class:`idfsmec.prediction.SiteHarmonizer`): True from all,
         the name of a class, such as ``"HC"``, from the samples of that class only. A site that is
         held out goes by its own samples, without their labels.
+    adjust : sequence of str
+        Columns of the tables' rows, such as ``["age", "sex"]``, whose effect is taken out next,
+        learned from the training samples of each fold (:class:`idfsmec.prediction.Adjuster`);
+        ``"age:spline"`` has a spline.
+    adjust_from : str, optional
+        Learn these effects from the samples of this class only.
 
     Examples
     --------
@@ -96,6 +103,8 @@ class Protocol:
     svm_costs: Sequence[float] = SVM_COSTS
     clip: float | None = FAR
     harmonize: bool | str = False
+    adjust: Sequence[str] = ()
+    adjust_from: str | None = None
 
     def __post_init__(self) -> None:
         listed: dict[str, Callable[[Any], Any]] = {
@@ -107,6 +116,8 @@ class Protocol:
         }
         for name, kind in listed.items():
             object.__setattr__(self, name, _listed(name, getattr(self, name), kind))
+        adjust = _listed("adjust", self.adjust, str) if self.adjust else ()
+        object.__setattr__(self, "adjust", adjust)
         numbers = {"n_splits": _as_integer, "n_inner_splits": _as_integer, "clip": _as_number}
         for name, convert in numbers.items():
             object.__setattr__(self, name, convert(name, getattr(self, name)))
@@ -143,7 +154,13 @@ class Protocol:
     def per_task(self) -> dict[str, Any]:
         """Return what determines the result of a task, beside its own coordinates."""
         grid = {"rates", "patterns", "seeds"}
-        return {key: value for key, value in asdict(self).items() if key not in grid}
+        # What is not adjusted for does not count: earlier results stay.
+        unused = set() if self.adjust else {"adjust", "adjust_from"}
+        return {key: value for key, value in asdict(self).items() if key not in grid | unused}
+
+    def corrections(self, classes: Iterable[Any]) -> Corrections:
+        """Return what is taken out of features of these classes."""
+        return make_corrections(classes, self.harmonize, self.adjust, self.adjust_from)
 
     def for_scores(self) -> Protocol:
         """Return the protocol with a metric and a criterion of scores in place of classes'."""

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from idfsmec._parallel import count_jobs, run_tasks
+from idfsmec._parallel import count_jobs, on_cluster, run_tasks
 from idfsmec.errors import InputError, without_folders
 from idfsmec.evaluation.clinical import check_prevalence, subject_groups
 from idfsmec.evaluation.protocol import Protocol, protocol_from, split_table
@@ -34,8 +34,8 @@ from idfsmec.evaluation.tasks import (
     run_task,
 )
 from idfsmec.missing import missingness_association, simulate_missing
+from idfsmec.prediction.adjuster import correct_table, covariate_names
 from idfsmec.prediction.folds import FEWEST_SCORES, most_splits
-from idfsmec.prediction.harmonizer import learn_sites
 from idfsmec.prediction.methods import (
     COMPARED,
     IMPUTERS,
@@ -220,7 +220,8 @@ def resampling(
 
     IDFS-MEC, with the setting that tuning picked most often, runs on both halves of
     ``n_resamples / 2`` random splits of the subjects. Nothing is predicted. Where the accuracy of
-    the folder was measured with sites harmonized, halves are of the harmonized table.
+    the folder was measured with sites harmonized or covariates adjusted for, halves are of a table
+    that is corrected likewise.
 
     Parameters
     ----------
@@ -254,14 +255,14 @@ def resampling(
             argument="n_resamples",
         )
     named, n_processes, ranking = name_tables(tables), count_jobs(n_jobs), method_or_ours(None)
-    arrays = table_arrays(named)
-    sharing = n_processes if len(arrays) == 1 else 1  # tables are shared out, or halves of one
+    sharing = n_processes if len(named) == 1 else 1  # tables are shared out, or halves of one
     with open_store(out, overwrite) as store:
         with recorded_run(store, RESAMPLING, named, overwrite):
             run = (store.get_meta("protocols") or {}).get("accuracy") or {}
-            harmonize = run.get("harmonize") or False
-            tasks = plan_rankings(store, ranking, arrays, harmonize, n_resamples, seed, sharing)
-            do_tasks(store, RESAMPLING, tasks, arrays, n_processes, progress, keep=True)
+            arrays = table_arrays(named, adjust=run.get("adjust") or ())
+            tasks = plan_rankings(store, ranking, arrays, run, n_resamples, seed, sharing)
+            how: dict[str, Any] = {"keep": True, "here": sharing > 1}
+            do_tasks(store, RESAMPLING, tasks, arrays, n_processes, progress, **how)
         return Results.of(store)
 
 
@@ -286,13 +287,14 @@ def run_experiment(
     overwrite: bool = False,
     plan: Callable[[Samples, Sequence[Method], Protocol], Iterable[Task]] = plan_folds,
     also: Mapping[str, Any] | None = None,
+    rank: bool = True,
 ) -> Results:
     """Run what is left of the tasks that ``plan`` lists for each table; return all results.
 
-    The protocol and what ``also`` holds are kept with them. The proposed method, where it is among
-    ``methods``, then ranks each whole table, with the setting picked most often.
+    The protocol and what ``also`` holds are kept with them. With ``rank`` the proposed method,
+    where it is among ``methods``, then ranks each whole table, with the setting picked most often.
     """
-    named, n_processes = name_tables(tables), count_jobs(n_jobs)
+    named = name_tables(tables)
     if _hold_scores(named):
         protocol = protocol.for_scores()
         methods, without = methods_for_scores(methods)
@@ -303,17 +305,18 @@ def run_experiment(
                 f"{', '.join(without)}: no form for scores, left out", UserWarning, stacklevel=3
             )
     check_tables(named, protocol)
-    arrays = table_arrays(named, positions="region" in protocol.patterns)
+    positions = "region" in protocol.patterns
+    arrays = table_arrays(named, positions, protocol.adjust)
     tasks = [task for table in arrays.values() for task in plan(table, methods, protocol)]
-    with open_store(out, overwrite) as store:
+    with on_cluster(dask), open_store(out, overwrite) as store:
+        n_processes = count_jobs(n_jobs)
         with recorded_run(store, experiment, named, overwrite):
             store.add_meta("protocols", {experiment: {**asdict(protocol), **(also or {})}})
             _keep_methods(store, methods)
-            do_tasks(store, experiment, tasks, arrays, n_processes, progress, dask)
+            do_tasks(store, experiment, tasks, arrays, n_processes, progress)
             ours = proposed_method(methods)
-            if ours is not None and not ours.is_whole:
-                # Here, also where a cluster has done the folds: sending tables takes longer.
-                tasks = plan_rankings(store, ours, arrays, protocol.harmonize)
+            if rank and ours is not None and not ours.is_whole and store.part is None:
+                tasks = plan_rankings(store, ours, arrays, asdict(protocol))
                 do_tasks(store, RANKING, tasks, arrays, n_processes, progress, keep=True)
         return Results.of(store)
 
@@ -322,12 +325,15 @@ def plan_rankings(
     store: Store,
     method: Method,
     arrays: Mapping[str, Samples],
-    harmonize: bool | str,
+    run: Mapping[str, Any],
     n_resamples: int = 0,
     seed: int = 0,
     n_jobs: int = 1,
 ) -> list[Task]:
-    """Plan a method, with the setting picked most often, on whole tables or halves of subjects."""
+    """Plan a method, with the setting picked most often, on whole tables or halves of subjects.
+
+    Tables are corrected as the protocol of ``run`` says.
+    """
     scores, resolved = Results.of(store).scores, method.resolve()
     described = describe_method(method, ranking=True)
     _keep_methods(store, [method])
@@ -335,9 +341,11 @@ def plan_rankings(
     for name, table in arrays.items():
         coordinates: dict[str, Any] = {
             "seed": seed,
-            "harmonize": harmonize,
+            "harmonize": run.get("harmonize") or False,
             "n_resamples": n_resamples,
         }
+        if run.get("adjust"):
+            coordinates |= {key: run.get(key) for key in ("adjust", "adjust_from")}
         coordinates["setting"] = picked_setting(scores, name, method.name)
         work = partial(compute_whole, method=resolved, n_jobs=n_jobs, **coordinates)
         where = {"seed": seed} if n_resamples else {}
@@ -355,17 +363,28 @@ class ResultsFolder(AbstractContextManager["ResultsFolder"]):
 
     Its store is opened when the first of them asks for it, and closed in the end; then its files
     are written, also after Ctrl-C.
+
+    With ``part``, such as (3, 16), it is the folder of one of so many parts of the tasks of folds,
+    inside the folder that is given; the folder itself takes over what parts have finished.
     """
 
-    def __init__(self, path: str | Path, overwrite: bool = False) -> None:
-        self.path, self.overwrite = path, overwrite
+    def __init__(
+        self, path: str | Path, overwrite: bool = False, part: tuple[int, int] | None = None
+    ) -> None:
+        self.path, self.overwrite, self.part = Path(path), overwrite, part
+        if part is not None:
+            self.path /= "part-{}-of-{}".format(*part)
         self._stack = ExitStack()
 
     @cached_property
     def store(self) -> Store:
         """The open store."""
         store = self._stack.enter_context(Store(self.path, overwrite=self.overwrite))
-        self._stack.callback(self._write_files)
+        store.part = self.part
+        for folder in sorted(self.path.glob("part-*-of-*")):
+            store.add_done(folder)
+        if self.part is None:
+            self._stack.callback(self._write_files)
         return store
 
     def _write_files(self) -> None:
@@ -417,15 +436,24 @@ def do_tasks(
     arrays: Mapping[str, Samples],
     n_jobs: int,
     progress: Listener | None,
-    dask: Any = None,
     *,
     keep: bool = False,
+    here: bool = False,
 ) -> None:
-    """Do the tasks that the store does not have; with ``keep`` those of other tables stay."""
+    """Do the tasks that the store does not have; with ``keep`` those of other tables stay.
+
+    With ``here`` they are done in this process, one after the other, and share out what they do.
+    """
+    if store.part is not None:  # by what is planned, not by what is done
+        number, n_parts = store.part
+        shared = _batches(_in_order(tasks), _METHODS_AT_ONCE)[number - 1 :: n_parts]
+        tasks = [task for batch in shared for task in batch]
     store.set_plan(experiment, tasks, keep=keep)
     done = store.done_keys()
     todo = {task.key: task for task in tasks if task.key not in done}
-    for task, result in compute_tasks(experiment, todo.values(), arrays, n_jobs, progress, dask):
+    for task, result in compute_tasks(
+        experiment, todo.values(), arrays, n_jobs, progress, here=here
+    ):
         store.add(task, result)
 
 
@@ -435,19 +463,28 @@ def compute_tasks(
     arrays: Mapping[str, Samples],
     n_jobs: int,
     progress: Listener | None,
-    dask: Any = None,
+    *,
+    here: bool = False,
 ) -> Iterator[tuple[Task, TaskResult]]:
-    """Do tasks: one missing rate after the other, and at each of them slow methods last."""
-    todo = sorted(tasks, key=lambda task: (task.coordinates.get("rate", 0.0), task.method.slow))
+    """Do tasks, those of a fold together."""
+    todo = _in_order(tasks)
     if not todo:
         return
-    steps, here = Steps(experiment, len(todo), progress), n_jobs == 1 and dask is None
-    batches = _batches(todo, 1 if here else _METHODS_AT_ONCE)
+    steps = Steps(experiment, len(todo), progress)
+    batches = _batches(todo, 1 if here or n_jobs == 1 else _METHODS_AT_ONCE)
     compute = partial(_run_batch, tables=arrays)
-    for position, results in run_tasks(compute, batches, n_jobs=n_jobs, dask=dask):
+    shared = (
+        enumerate(map(compute, batches)) if here else run_tasks(compute, batches, n_jobs=n_jobs)
+    )
+    for position, results in shared:
         for task, result in zip(batches[position], results, strict=True):
             yield task, result
             steps.done(item=(task, result))  # after the caller has kept it
+
+
+def _in_order(tasks: Iterable[Task]) -> list[Task]:
+    """One missing rate after the other, and at each of them slow methods last."""
+    return sorted(tasks, key=lambda task: (task.coordinates.get("rate", 0.0), task.method.slow))
 
 
 def _run_batch(batch: Sequence[Task], tables: Mapping[str, Samples]) -> list[TaskResult]:
@@ -510,11 +547,12 @@ def name_tables(tables: Tables) -> dict[str, FeatureTable]:
 
 
 def table_arrays(
-    tables: Mapping[str, FeatureTable], positions: bool = False
+    tables: Mapping[str, FeatureTable], positions: bool = False, adjust: Sequence[str] = ()
 ) -> dict[str, Samples]:
-    """Take tables apart; positions of channels are looked up only where they are needed."""
+    """Take tables apart; positions and covariates are looked up only where they are needed."""
+    known = covariate_names(adjust)
     return {
-        name: Samples.of(name, table, positions, table_digest(table))
+        name: Samples.of(name, table, positions, table_digest(table), known)
         for name, table in tables.items()
     }
 
@@ -541,8 +579,8 @@ def check_tables(tables: Mapping[str, FeatureTable], protocol: Protocol) -> None
             if table.y.nunique() < 2:
                 raise InputError(f"all samples have the label {table.y.iloc[0]!r}")
             _check_training(table, protocol)
-            if protocol.harmonize:
-                learn_sites(table, protocol.harmonize)  # for what it refuses and warns of
+            if corrections := protocol.corrections(table.y.unique()):
+                correct_table(table, corrections)  # for what it refuses and warns of
             if "region" in protocol.patterns:
                 simulate_missing(table, 0.1, "region", 0)
         except InputError as error:

@@ -8,6 +8,7 @@ import json
 import os
 import sqlite3
 import warnings
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,23 +16,40 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from idfsmec._files import check_readable, is_of_the_disk, naming_disk, refuse_moved, take_lock
+from idfsmec._files import (
+    check_readable,
+    file_system,
+    is_of_the_disk,
+    naming_disk,
+    refuse_moved,
+    take_lock,
+)
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:  # who reads results needs none of what computes them
     from idfsmec.evaluation.tasks import Task
 
-FORMAT = 5
+FORMAT = 6
 # SQLite's own limit is 512, with what it appends.
 _LONGEST_PATH = 480
 #: Columns of each table; the first ones are its key, two of ``plan``. All but numbers are text.
 _TABLES = {
     "meta": ("name", "value"),
     "tables": ("name", "digest", "columns", "about"),
-    "done": ("key", "task", "rows", "seconds", "rankings", "notes", "found", "finished"),
+    "done": (
+        *("key", "task", "rows", "seconds", "rankings", "notes", "found"),
+        *("versions", "finished"),
+    ),
     "failed": ("key", "task", "error", "attempts", "finished"),
     "plan": ("experiment", "position", "key", "task", "table_name", "digest"),
 }
+
+
+# On these the write-ahead log of SQLite, which readers on other machines do not see, fails.
+_NETWORKS = (
+    *("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "lustre", "gpfs", "beegfs", "ceph"),
+    *("fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.s3fs"),
+)
 
 
 def _create_table(name: str) -> str:
@@ -61,7 +79,8 @@ class TaskResult:
     ``rankings`` holds column indices, best first, cut at the largest k; a row's ``order`` says
     which of them it is scored with. ``found`` is what tasks without scores give, and of those with
     scores ``held_out``: probabilities of subjects at the chosen setting. A task that failed has
-    the text of the traceback as its ``error`` alone.
+    the text of the traceback as its ``error`` alone. ``versions`` are those of the packages that
+    computed it.
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -69,6 +88,7 @@ class TaskResult:
     rankings: list[list[int]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     found: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
     error: str | None = None
 
 
@@ -103,11 +123,19 @@ class Store(contextlib.AbstractContextManager["Store"]):
             )
         if self.path.is_dir():
             raise InputError(f"{self.path} is a folder; move it away or choose another folder")
+        kind = "" if read_only else file_system(self.path.parent)
+        if kind in _NETWORKS:
+            raise InputError(
+                f"{folder} is on a network file system ({kind}), where SQLite can lose results: "
+                "choose a folder of a disk of this machine, such as $TMPDIR, and copy it when the "
+                "command has ended"
+            )
         if read_only and not self.path.exists():
             raise InputError(
                 f"{folder} holds no results: there is no store.sqlite in it; make some with "
                 "`idfsmec benchmark` or idfsmec.evaluation.accuracy"
             )
+        self.part: tuple[int, int] | None = None  # of the tasks of folds, which are done here
         self.parsed: Any = None  # what was read of it, until something changes
         with contextlib.ExitStack() as stack:
             if not read_only:
@@ -283,8 +311,9 @@ class Store(contextlib.AbstractContextManager["Store"]):
                 attempts = 1 + sum(number for (number,) in before)
                 self._insert("failed", task.key, name, result.error, attempts, now)
                 return
-            parts = (result.rows, result.seconds, result.rankings, result.notes, result.found)
-            self._insert("done", task.key, name, *map(_pack, parts), now)
+            names = ("rows", "seconds", "rankings", "notes", "found", "versions")
+            parts = (_pack(getattr(result, part)) for part in names)
+            self._insert("done", task.key, name, *parts, now)
             self._db.execute("DELETE FROM failed WHERE key = ?", [task.key])
 
     def planned(self) -> list[Planned]:
@@ -292,13 +321,36 @@ class Store(contextlib.AbstractContextManager["Store"]):
         tables = self.tables()
         rows = self._db.execute(
             "SELECT plan.experiment, plan.task, plan.table_name, rows, seconds, rankings, notes, "
-            "found FROM plan JOIN done USING (key) JOIN tables ON tables.name = plan.table_name "
-            "AND tables.digest = plan.digest ORDER BY experiment, position"
+            "found, versions FROM plan JOIN done USING (key) JOIN tables "
+            "ON tables.name = plan.table_name AND tables.digest = plan.digest "
+            "ORDER BY experiment, position"
         )
         return [
             Planned(name, json.loads(task), tables[table], TaskResult(*map(json.loads, parts)))
             for name, task, table, *parts in rows
         ]
+
+    def add_done(self, folder: Path) -> None:
+        """Take over the finished tasks of another store, those of the same key once."""
+        columns = ", ".join(_TABLES["done"])
+        known = self.done_keys()
+        with Store(folder, read_only=True) as other:
+            rows = other._db.execute(f"SELECT {columns} FROM done")  # noqa: S608 - our names
+            new = [row for row in rows if row[0] not in known]
+        if new:
+            with self._transaction():
+                for row in new:
+                    self._insert("done", *row)
+                    self._db.execute("DELETE FROM failed WHERE key = ?", [row[0]])
+
+    def versions(self) -> dict[str, Counter[str]]:
+        """Count the planned tasks that each version of a package has computed."""
+        counts: dict[str, Counter[str]] = {}
+        query = "SELECT versions, count(*) FROM plan JOIN done USING (key) GROUP BY versions"
+        for versions, number in self._db.execute(query):
+            for name, version in json.loads(versions).items():
+                counts.setdefault(name, Counter())[version] += number
+        return counts
 
     def failures(self) -> list[dict[str, Any]]:
         """Give the planned tasks whose last attempt failed, with the text of the traceback."""

@@ -39,7 +39,7 @@ from idfsmec.prediction.samples import (
     FoldSamples,
     Samples,
     TrainingSamples,
-    harmonized_samples,
+    corrected_samples,
 )
 from idfsmec.selection.idfsmec import order_electrodes
 from idfsmec.table.columns import split_column
@@ -199,7 +199,7 @@ def _compute_electrodes(
         orders = [rng.permutation(len(table.channels)).tolist() for _ in range(_DRAWS)]
         sets = [order[:number] for number in numbers[:-1] for order in orders]
     else:
-        train = harmonized_samples(sides[0], protocol.harmonize)
+        train = corrected_samples(sides[0], protocol.corrections(table.classes))
         known = train.channel_of, train.subject_names
         order = order_electrodes(train.X, train.y, *known, numeric=train.numeric)
         sets = [order[:number].tolist() for number in numbers]

@@ -25,6 +25,7 @@ from scipy.stats import hypergeom
 from threadpoolctl import threadpool_limits
 
 from idfsmec._fingerprint import Indescribable, warn_not_cached
+from idfsmec._parallel import computing_versions
 from idfsmec._validation import derive_seed
 from idfsmec._version import __version__
 from idfsmec.errors import InputError, without_folders
@@ -39,14 +40,14 @@ from idfsmec.metrics import (
     score_decisions,
 )
 from idfsmec.missing import simulate_missing_mask
-from idfsmec.prediction.harmonizer import SiteHarmonizer, reference_class
+from idfsmec.prediction.adjuster import make_corrections
 from idfsmec.prediction.methods import Method
 from idfsmec.prediction.pipeline import HarmonizedClassifier, TunedSelection
 from idfsmec.prediction.samples import (
     FoldSamples,
     Samples,
     TrainingSamples,
-    harmonized_samples,
+    corrected_samples,
 )
 from idfsmec.prediction.tuning import Trial, middle_cost
 from idfsmec.progress import collect_warnings
@@ -108,6 +109,7 @@ def run_task(task: Task, tables: Mapping[str, Samples]) -> TaskResult:
     except Exception:
         lines = traceback.format_exc().splitlines(keepends=True)
         return TaskResult(error="".join(map(without_folders, lines)))
+    result.versions = computing_versions()
     result.notes = sorted({f"{note.category.__name__}: {note.message}" for note in caught})
     return result
 
@@ -225,9 +227,7 @@ def build_pipeline(
     method: Method, protocol: Protocol, classes: Sequence[Any], random_state: int
 ) -> TunedSelection | HarmonizedClassifier:
     """Return the estimator of a method as a protocol wants it; without classes for a score."""
-    harmonizer = None
-    if protocol.harmonize:
-        harmonizer = SiteHarmonizer(reference=reference_class(protocol.harmonize, classes))
+    corrections = protocol.corrections(classes)
     return method.pipeline(
         numeric=not classes,
         n_features_to_select=protocol.ks,
@@ -236,7 +236,8 @@ def build_pipeline(
         folds=protocol.folds,
         scoring=protocol.tuned_by,
         clip=protocol.clip,
-        harmonizer=harmonizer,
+        harmonizer=corrections.harmonizer,
+        adjuster=corrections.adjuster,
         random_state=random_state,
     )
 
@@ -370,9 +371,12 @@ def compute_whole(
     n_resamples: int,
     seed: int,
     n_jobs: int,
+    adjust: Sequence[str] = (),
+    adjust_from: str | None = None,
 ) -> TaskResult:
     """Rank a table, or random halves of its subjects; where they cannot be, give the reason."""
-    table = harmonized_samples(table, harmonize)
+    corrections = make_corrections(table.classes, harmonize, adjust, adjust_from)
+    table = corrected_samples(table, corrections)
     if not n_resamples:
         return TaskResult(found=rank_whole(method, setting, table))
     selector = StabilitySelector(

@@ -29,9 +29,9 @@ from idfsmec.metrics import (
     fold_interval,
     mean_decisions,
 )
+from idfsmec.prediction.adjuster import Corrections, correct_table, make_corrections
 from idfsmec.prediction.calibration import Calibration
 from idfsmec.prediction.folds import Fold, FoldUnit, make_folds, most_splits
-from idfsmec.prediction.harmonizer import harmonize_sites, harmonize_table
 from idfsmec.prediction.methods import find_methods
 from idfsmec.prediction.model import Model, fit_estimator, fit_model, rows_with_a_channel
 from idfsmec.progress import Listener, Steps
@@ -49,6 +49,8 @@ def train_model(
     electrodes: int | None = None,
     folds: FoldUnit = "subject",
     harmonize: bool | str = False,
+    adjust: Sequence[str] = (),
+    adjust_from: str | None = None,
     n_splits: int | None = None,
     n_repeats: int = 3,
     seed: int = 0,
@@ -75,6 +77,9 @@ def train_model(
     harmonize : bool or str, default=False
         Whether sites are brought to one location and scale, learned from the subjects trained on,
         or from those of the class named, such as ``"HC"``; the model keeps what was learned.
+    adjust, adjust_from
+        Covariates whose effect is taken out, as in :func:`idfsmec.prediction.fit_model`; folds
+        learn it from the subjects trained on.
     n_splits : int, optional
         Folds that keep subjects together, in proportion to the classes. By default 10, or as many
         as the smallest class has subjects. By site there is one fold for each.
@@ -132,9 +137,15 @@ def train_model(
             n_splits = min(10, max(most_splits(*sampled), 2))
         seeds = [derive_seed("model", seed, repeat) for repeat in range(n_repeats)]
         repeats = [make_folds(*sampled, folds, n_splits, number) for number in seeds]
-    used = _use_electrodes(table, electrodes, harmonize)
+    corrections = make_corrections(table.y.unique(), harmonize, adjust, adjust_from)
+    used = _use_electrodes(table, electrodes, corrections)
     model = fit_model(
-        used, estimator, harmonize=harmonize, remember_participants=remember_participants
+        used,
+        estimator,
+        harmonize=harmonize,
+        adjust=adjust,
+        adjust_from=adjust_from,
+        remember_participants=remember_participants,
     )
     tasks = [
         (repeat, fold, derive_seed("channels", seed, repeat))
@@ -146,7 +157,7 @@ def train_model(
     for repeat, splits in enumerate(repeats):
         for fold, (_, test) in enumerate(splits):
             fold_of[repeat, test] = fold
-    options = {"estimator": estimator, "electrodes": electrodes, "harmonize": harmonize}
+    options = {"estimator": estimator, "electrodes": electrodes, "corrections": corrections}
     work, steps = (
         partial(_predict_fold, table=table, **options),
         Steps("folds", len(tasks), progress),
@@ -161,6 +172,8 @@ def train_model(
         "n_repeats": len(repeats),
         "seed": seed,
         **({"harmonize": harmonize} if harmonize else {}),
+        **({"adjust": list(adjust)} if adjust else {}),
+        **({"adjust_from": adjust_from} if adjust_from else {}),
         **({"electrodes": electrodes} if electrodes else {}),
     }
     by_site = folds == "site"
@@ -170,13 +183,13 @@ def train_model(
 
 
 def _use_electrodes(
-    table: FeatureTable, electrodes: int | None, harmonize: bool | str
+    table: FeatureTable, electrodes: int | None, corrections: Corrections
 ) -> FeatureTable:
     """Keep the electrodes with the largest weights in a table; None keeps all."""
     if electrodes is None:
         return table
-    harmonized = harmonize_table(table, harmonize) if harmonize else table
-    return table.select_channels(choose_electrodes(harmonized, electrodes))
+    corrected = correct_table(table, corrections) if corrections else table
+    return table.select_channels(choose_electrodes(corrected, electrodes))
 
 
 def _predict_fold(
@@ -185,19 +198,19 @@ def _predict_fold(
     table: FeatureTable,
     estimator: Any,
     electrodes: int | None,
-    harmonize: bool | str,
+    corrections: Corrections,
 ) -> Floats:
     """Fit on one side of a fold, and predict the other with fewer and fewer channels."""
     _, (train, test), seed = task
     with warnings.catch_warnings():
         # What concerns all subjects was said when the whole table was fitted.
         warnings.simplefilter("ignore")
-        seen = rows_with_a_channel(_use_electrodes(table.take(train), electrodes, harmonize))
-        fitted, harmonizer = fit_estimator(estimator, seen, harmonize=harmonize)
+        seen = rows_with_a_channel(_use_electrodes(table.take(train), electrodes, corrections))
+        fitted, learned = fit_estimator(estimator, seen, corrections)
         held_out = table.take(test)
         held_out = replace(held_out, X=held_out.X[seen.X.columns])
         left = (_leave_channels(held_out, share, seed) for share in SHARES)
-        new = (harmonize_sites(harmonizer, X, held_out.sites) for X in left)
+        new = (learned.apply_to(replace(held_out, X=X)) for X in left)
         return np.stack([fitted.predict_proba(X) for X in new])
 
 
@@ -219,7 +232,7 @@ def _use(model: Model, table: FeatureTable) -> dict[str, Any]:
     """Return the channels with the largest contributions, and the best features."""
     use: dict[str, Any] = {"channels": {}, "features": {}}
     if hasattr(model.estimator, "channel_votes"):
-        X = harmonize_sites(model.harmonizer, table.X, table.sites)
+        X = model.corrections.apply_to(table)
         votes = np.abs(np.asarray(model.estimator.channel_votes(X)))
         observed, axes = ~np.isnan(votes), (0, *range(2, votes.ndim))
         counts = np.maximum(observed.sum(axis=axes), 1)

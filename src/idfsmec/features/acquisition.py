@@ -8,7 +8,7 @@ amplitudes in microvolts (or in the signal's own unit), medians over channels.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import signal, stats
 
+from idfsmec.errors import listing
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.features.signals import Signals, describe_processing
 from idfsmec.missing.line_noise import LINE_FREQUENCIES
@@ -44,6 +45,27 @@ _EDGE = 0.01
 #: Samples of a channel among which the step of the converter is looked for.
 _MOST_SAMPLES = 20_000
 _DAYS_OF_A_MONTH = 365.25 / 12
+#: The mean over channels is zero if it is this small against a channel.
+_ZERO_MEAN = 0.02
+#: Endings of channel names such as ``EEG Fp1-LE``, and the reference that they name.
+_REFERENCES = {
+    **dict.fromkeys(("le", "a1a2", "a1+a2", "a12", "aa"), "linked ears"),
+    **dict.fromkeys(("av", "avg", "ave", "car"), "average"),
+    **dict.fromkeys(("m1m2", "m1+m2", "lm"), "linked mastoids"),
+    **dict.fromkeys(("a1", "a2"), "ears"),
+    **dict.fromkeys(("m1", "m2"), "mastoids"),
+    **{name: name.capitalize() for name in ("cz", "fz", "pz", "fcz", "cpz", "nose")},
+}
+#: A value at the end of a channel's range is a limit of the amplifier if it occurs so often, and
+#: so many times more often than the value next to it.
+_AT_LIMIT, _PILED = 20, 5.0
+#: From this share of channel epochs on a recording is named.
+_CLIPPED = 0.05
+#: Channels of the head are correlated by volume conduction; those of a random generator are not.
+_CORRELATED, _FEWEST_CORRELATED = 0.05, 4
+#: Share of windows that occur again, bit by bit, in a recording that was put together.
+_REPEATED = 0.1
+_GENERATED = {"simulated", "simulation", "synthetic", "phantom"}
 # Words of a patient's field that stand for no name, and words for the state of the eyes.
 _NOBODY = {"x", "anonymous", "anonymized", "anonymised", "anon", "unknown", "patient", "subject"}
 _EYE_STATES = {"close": "ec", "closed": "ec", "open": "eo"}
@@ -54,6 +76,9 @@ def acquisition_facts(
 ) -> dict[str, Any]:
     """Describe how a recording was made, from the signal as it was recorded; None where unknown.
 
+    ``reference`` is named where the mean over channels is zero, by the names of channels, or by
+    MNE; ``clipped`` is the share of channel epochs with samples at the amplifier's limits;
+    ``generated`` is 1 where channels are not correlated or windows occur twice, bit by bit.
     ``drift`` is the standard deviation of the means of windows, ``amplitude`` and ``muscle`` are
     root mean squares without line noise, ``gaps`` shares of missing channel epochs by reason.
     """
@@ -78,6 +103,9 @@ def acquisition_facts(
         "muscle": _number(_rms(frequencies, power, *_MUSCLE), signals.scale),
         "muscle_share": _number(_muscle_share(frequencies, powers)),
         "blinks": _number(_blinks_per_minute(signals, causes)),
+        "reference": _reference(signals, windows),
+        "clipped": _number(_share_at_limits(signals)),
+        "generated": int(_looks_generated(windows)),
         "gaps": {reason: float(hits.mean()) for reason, hits in causes.items()},
         "format": file_format,
         "processing": describe_processing(signals, settings),
@@ -201,6 +229,102 @@ def _converter_step(data: NDArray[np.floating]) -> float:
     return float(np.median(smallest_steps)) if 2 * len(smallest_steps) > len(flat) else np.nan
 
 
+def _reference(signals: Signals, windows: Floats) -> str | None:
+    """Name the reference of the recording; None where nothing tells."""
+    centred = np.nan_to_num(windows - windows.mean(axis=-1, keepdims=True))
+    of_mean = np.sqrt((centred.mean(axis=1) ** 2).mean())
+    if centred.shape[1] > 1 and of_mean <= _ZERO_MEAN * _median(centred.std(axis=(0, 2))):
+        return "average"
+    in_file = signals.channels.in_file
+    names = [in_file.get(name, name).casefold() for name in signals.names]
+    endings = [name.rpartition("-")[2].strip() for name in names if "-" in name]
+    named = Counter(_REFERENCES[ending] for ending in endings if ending in _REFERENCES)
+    for reference, count in named.most_common(1):
+        if 2 * count > len(names):
+            return reference
+    return "changed before" if signals.is_rereferenced else None
+
+
+def _share_at_limits(signals: Signals) -> float:
+    """Return the share of channel epochs with samples at a limit of the channel's range."""
+    data = signals.data if signals.grid is None else signals.data[np.newaxis]
+    touched = np.zeros(data.shape, dtype=bool)
+    for channel in range(data.shape[1]):
+        values = data[:, channel]
+        distinct, counts = np.unique(values[np.isfinite(values)], return_counts=True)
+        if distinct.size < _AT_LIMIT:  # flat, or of few steps
+            continue
+        for end, beside in ((0, 1), (-1, -2)):
+            if counts[end] >= max(_AT_LIMIT, _PILED * counts[beside]):
+                touched[:, channel] |= values == distinct[end]
+    if signals.grid is None:
+        return float(touched.any(axis=-1).mean())
+    ends = zip(signals.grid.begins, signals.grid.ends, strict=True)
+    return float(np.mean([touched[0, :, first:last].any(axis=-1) for first, last in ends]))
+
+
+def _looks_generated(windows: Floats) -> bool:
+    """Return whether channels are not correlated, or windows occur twice, bit by bit."""
+    alive = windows[:, windows.std(axis=-1).min(axis=0) > 0] if len(windows) else windows
+    if alive.shape[1] >= _FEWEST_CORRELATED:
+        joined = np.moveaxis(alive - alive.mean(axis=-1, keepdims=True), 1, 0)
+        r = np.corrcoef(joined.reshape(alive.shape[1], -1))
+        if np.median(np.abs(r[np.triu_indices_from(r, k=1)])) < _CORRELATED:
+            return True
+    pieces = np.moveaxis(alive, 1, 0).reshape(-1, alive.shape[-1])
+    n_different = len({piece.tobytes() for piece in pieces})
+    return len(pieces) > 0 and 1 - n_different / len(pieces) > _REPEATED
+
+
+def recorded_references(info: Mapping[str, Any]) -> dict[str, int]:
+    """Return the references of a table's recordings, as far as they are known, with counts.
+
+    ``info`` is that of the table; features that were computed after re-referencing have one.
+    """
+    facts = [dict(recording.get("facts") or {}) for recording in info.get("recordings") or []]
+    if info.get("reference") == "average":
+        return {"average": len(facts)} if facts else {}
+    return dict(Counter(str(fact["reference"]) for fact in facts if fact.get("reference")))
+
+
+def describe_other_references(references: Sequence[str], info: Mapping[str, Any]) -> str:
+    """Warn of recordings of a table with another reference than a model's; empty without."""
+    counts = recorded_references(info)
+    other = {name: count for name, count in counts.items() if name not in references}
+    if not references or not other:
+        return ""
+    named = listing([f"{name} ({count})" for name, count in other.items()])
+    return (
+        f"the model was trained on recordings with the reference {listing(list(references))}, but "
+        f"{sum(other.values())} of {sum(counts.values())} recordings have another: {named}. "
+        "Features and probabilities change with the reference; record or re-reference alike"
+    )
+
+
+def describe_study(facts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say in a line each what of a study's recordings should not be analysed silently."""
+    lines = []
+    if len(references := Counter(f["reference"] for f in facts if f.get("reference"))) > 1:
+        named = listing([f"{name} ({count})" for name, count in references.items()])
+        lines.append(
+            f"reference   differs between recordings: {named}. Features depend on it unless "
+            "--reference average is given"
+        )
+    clipped = [fact["clipped"] for fact in facts if (fact.get("clipped") or 0) >= _CLIPPED]
+    if clipped:
+        share = f"{100 * float(np.median(clipped)):.0f} %"
+        lines.append(
+            f"limits      {len(clipped)} recordings have samples at the amplifier's limits, "
+            f"in {share} of their channel epochs (median)"
+        )
+    if n_generated := sum(bool(fact.get("generated")) for fact in facts):
+        lines.append(
+            f"generated   {n_generated} recordings look generated: channels are not correlated, "
+            "signals repeat exactly, or the header says so"
+        )
+    return lines
+
+
 def _median(values: Floats) -> float:
     """Take the median over the channels that have a signal."""
     positive = values[np.isfinite(values) & (values > 0)]
@@ -219,8 +343,9 @@ def header_facts(recordings: Sequence[Recording]) -> list[dict[str, int]]:
     """Return when each recording was made, and whether its header contradicts the study.
 
     ``months``: since the earliest recording. ``other_condition``: the header names a condition,
-    and not the recording's. ``shared_name``: files of another subject have the same name in their
-    headers, one that stands for a person. Where there is nothing to compare, there is no entry.
+    and not the recording's. ``generated``: it says that the file was. ``shared_name``: files of
+    another subject have the same name in their headers, one that stands for a person. Where there
+    is nothing to compare, there is no entry.
     """
     headers = [_read_header(recording) for recording in recordings]
     first = min((day for day, _, _ in headers if day), default=date.max)
@@ -235,7 +360,10 @@ def header_facts(recordings: Sequence[Recording]) -> list[dict[str, int]]:
         facts = {}
         if day:
             facts["months"] = round((day - first).days / _DAYS_OF_A_MONTH)
-        named = known & _condition_words(text)
+        words = _condition_words(text)
+        if words & _GENERATED:
+            facts["generated"] = 1
+        named = known & words
         if condition and named:
             facts["other_condition"] = int(not named & condition)
         # What most files have is the name of a programme, or none.

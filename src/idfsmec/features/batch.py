@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 from idfsmec._files import check_writable, locked, refuse_moved, replacing
-from idfsmec._parallel import count_jobs, one_blas_thread, run_tasks
+from idfsmec._parallel import count_jobs, on_cluster, one_blas_thread, run_tasks
 from idfsmec.errors import (
     ArgumentError,
     ExistingFileError,
@@ -36,7 +36,7 @@ from idfsmec.errors import (
     UnexpectedRecordingError,
     reason_of,
 )
-from idfsmec.features.acquisition import header_facts
+from idfsmec.features.acquisition import describe_study, header_facts
 from idfsmec.features.extract import RecordingFeatures, compute_features, extract_recording
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.missing.detection import REASONS
@@ -209,6 +209,7 @@ class Extraction:
         facts = self.contents.facts
         counts = {name: sum(fact.get(name, 0) for fact in facts) for name in _CONTRADICTIONS}
         lines = [f"headers     {n} {_CONTRADICTIONS[name]}" for name, n in counts.items() if n]
+        lines += describe_study(facts)
         if resumed := sum(outcome.status == "resumed" for outcome in self.outcomes):
             lines.append(
                 f"resumed     {resumed} of {len(self.outcomes)} recordings were finished before"
@@ -311,7 +312,8 @@ def extract_table(
     depressed: 4; 0.0% missing)
     """
     settings = settings or FeatureSettings()
-    used, outcomes = _extract(recordings, settings, n_jobs, dask, on_error, parts, progress)
+    with on_cluster(dask):
+        used, outcomes = _extract(recordings, settings, n_jobs, on_error, parts, progress)
     (table,) = _assemble(used, settings)
     return Extraction(_contents([table]), outcomes, on_error, table)
 
@@ -320,7 +322,6 @@ def _extract(
     recordings: Sequence[Recording],
     settings: FeatureSettings,
     n_jobs: int | None,
-    dask: Any,
     on_error: str,
     parts: Path | None,
     progress: Listener | None,
@@ -348,7 +349,7 @@ def _extract(
     # After a failure no recording is begun, and those under way are finished and kept.
     tasks = ((recording.source, recording) for recording in recordings if failure is None)
     tell(Progress("features", 0, total))
-    for index, (outcome, key, unreadable) in run_tasks(task, tasks, n_jobs=n_jobs, dask=dask):
+    for index, (outcome, key, unreadable) in run_tasks(task, tasks, n_jobs=n_jobs):
         refuse_moved(parts, opened, "recordings")
         _refuse_unreadable(*unreadable)
         if outcome.status == "resumed" and parts:
@@ -444,11 +445,11 @@ def extract_to_file(
     path = check_table_path(output, overwrite=overwrite)
     folder = _parts_folder(path)
     busy = f"another process is making {path}; wait for it to end, or choose another name"
-    with locked(folder / "lock", busy):
+    with on_cluster(dask), locked(folder / "lock", busy):
         opened = folder.stat()
         settings, is_file = settings or FeatureSettings(), bool(path.suffix)
         used, outcomes = _extract(
-            recordings, settings, n_jobs, dask, on_error, folder, progress, keep_values=is_file
+            recordings, settings, n_jobs, on_error, folder, progress, keep_values=is_file
         )
         refuse_moved(folder, opened, "recordings")
         if is_file:

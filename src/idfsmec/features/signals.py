@@ -139,6 +139,7 @@ class Signals:
     dropped: float | None = None  # share of epochs that were dropped before
     conditions: tuple[str, ...] = ()  # of epochs, from metadata or by the names of their events
     metadata: pd.DataFrame | None = None  # of epochs, without the conditions
+    is_rereferenced: bool = False  # says MNE
 
     @property
     def names(self) -> list[str]:
@@ -271,6 +272,7 @@ def _from_mne(
         grid,
         {"marked bad": ~bads.to_numpy(bool), "annotated BAD": ~annotated.to_numpy(bool), **marked},
         line_freq=measured.info["line_freq"],
+        is_rereferenced=bool(measured.info["custom_ref_applied"]),
         n_recorded=len(plan.renamed) + len(plan.dropped) or len(measured.ch_names),
         eyes=_read_eyes(measured, source),
         **of_epochs,

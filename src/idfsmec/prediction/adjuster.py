@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from idfsmec.metrics import Floats
 from idfsmec.prediction.harmonizer import (
     UNNAMED_SITE,
     SiteHarmonizer,
+    check_sites,
     least_squares,
     reference_class,
 )
@@ -194,6 +195,14 @@ class Adjuster(IncompleteTransformer):
                 raise ArgumentError(f"{name} is missing or infinite", argument="covariates")
         return known
 
+    def example(self, n_samples: int) -> pd.DataFrame:
+        """Return covariates such as those in fit, for a trial."""
+        first = {
+            name: learned[0] if isinstance(learned, list) else 0.0
+            for name, learned in self.covariates_.items()
+        }
+        return pd.DataFrame([first] * n_samples)
+
     def learn_terms(self, known: pd.DataFrame, weights: Floats) -> None:
         """Learn the knots of splines, the categories of texts, and the means of all terms."""
         named = [] if isinstance(self.splines, bool) else list(self.splines)
@@ -284,6 +293,16 @@ class Corrections:
 
     harmonizer: SiteHarmonizer | None = None
     adjuster: Adjuster | None = None
+    names: tuple[str, ...] = ()  # of the covariates of a table
+
+    def __bool__(self) -> bool:
+        return self.harmonizer is not None or self.adjuster is not None
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether effects are learned from one class."""
+        steps = (self.harmonizer, self.adjuster)
+        return any(step is not None and step.reference is not None for step in steps)
 
     def fit(
         self,
@@ -292,8 +311,12 @@ class Corrections:
         sites: Any = None,
         covariates: Any = None,
         groups: Any = None,
+        warn: bool = False,
     ) -> tuple[Corrections, pd.DataFrame]:
-        """Return fitted copies, and the corrected training samples."""
+        """Return fitted copies, and the corrected training samples.
+
+        Whether sites are confounded with labels is a matter of the whole table: ``warn`` there.
+        """
         harmonizer, adjuster, known = self.harmonizer, self.adjuster, covariates
         if adjuster is not None:
             adjuster = clone(adjuster)
@@ -303,14 +326,13 @@ class Corrections:
         if harmonizer is not None:
             if sites is None:
                 raise InputError("to harmonize sites the table needs a column 'site'")
-            # Without a reference no labels are given: confounding is a matter of the whole table.
-            labels = None if harmonizer.reference is None else y
+            labels = y if warn or harmonizer.reference is not None else None
             harmonizer = clone(harmonizer).fit(X, labels, sites=sites, covariates=known)
             X = _like(X, harmonizer.transform(X, sites=sites, covariates=known))
         if adjuster is not None:
             adjuster.fit(X, y, covariates=covariates, groups=groups)
             X = _like(X, adjuster.transform(X, covariates=covariates))
-        return Corrections(harmonizer, adjuster), X
+        return Corrections(harmonizer, adjuster, self.names), X
 
     def apply(self, X: pd.DataFrame, sites: Any = None, covariates: Any = None) -> pd.DataFrame:
         """Correct samples; without sites all are of one unseen site."""
@@ -327,39 +349,64 @@ class Corrections:
             X = _like(X, self.adjuster.transform(X, covariates=covariates))
         return X
 
-    @property
-    def covariates(self) -> list[str]:
-        """Names of the covariates that fitted corrections need."""
-        return [] if self.adjuster is None else list(self.adjuster.covariates_)
+    def apply_to(self, table: FeatureTable) -> pd.DataFrame:
+        """Return the corrected samples of a table."""
+        return self.apply(table.X, table.sites, table_covariates(table, self.names))
 
 
 def _like(X: pd.DataFrame, values: Floats) -> pd.DataFrame:
     return pd.DataFrame(values, index=X.index, columns=X.columns)
 
 
-def make_adjuster(
-    table: FeatureTable, adjust: Sequence[str], adjust_from: str | None = None
-) -> Adjuster | None:
-    """Return an adjuster for a table: ``age:spline`` is a covariate with a spline.
+def make_corrections(
+    classes: Iterable[Any],
+    harmonize: bool | str = False,
+    adjust: Sequence[str] = (),
+    adjust_from: str | None = None,
+) -> Corrections:
+    """Return what an evaluation takes out: effects of sites, of covariates, or nothing.
 
-    It learns from all samples, or from those of the class that ``adjust_from`` names.
+    ``age:spline`` is a covariate with a spline. The adjuster learns from all samples, or from
+    those of the class that ``adjust_from`` names.
     """
-    if not adjust:
-        if adjust_from is not None:
-            raise InputError("adjust_from needs adjust: name covariates", argument="adjust_from")
-        return None
-    splines = [name.removesuffix(_SPLINE) for name in adjust if name.endswith(_SPLINE)]
-    reference = None
-    if adjust_from is not None:
-        reference = reference_class(adjust_from, table.y.unique().tolist(), "adjust_from")
-    adjuster = Adjuster(reference=reference, splines=splines)
-    table_covariates(table, adjust)
-    return adjuster
+    classes = list(classes)
+    harmonizer = adjuster = None
+    if harmonize:
+        harmonizer = SiteHarmonizer(reference=reference_class(harmonize, classes))
+    if adjust:
+        reference = reference_class(adjust_from or True, classes, "adjust_from")
+        splines = [name.removesuffix(_SPLINE) for name in adjust if name.endswith(_SPLINE)]
+        adjuster = Adjuster(reference=reference, splines=splines or False)
+    elif adjust_from:
+        raise InputError("adjust_from needs adjust: name covariates", argument="adjust_from")
+    return Corrections(harmonizer, adjuster, covariate_names(adjust))
+
+
+def covariate_names(adjust: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of covariates without what says how they are adjusted for."""
+    return tuple(name.removesuffix(_SPLINE) for name in adjust)
+
+
+def check_corrections(table: FeatureTable, corrections: Corrections) -> None:
+    """Refuse a table without what corrections need."""
+    if corrections.harmonizer is not None:
+        check_sites(table)
+    table_covariates(table, corrections.names)
+
+
+def correct_table(table: FeatureTable, corrections: Corrections) -> FeatureTable:
+    """Correct a table by all of its samples: for a ranking, not for a test."""
+    check_corrections(table, corrections)
+    known = table_covariates(table, corrections.names)
+    sites = None if table.sites is None else table.sites.astype(str).to_numpy(dtype=str)
+    y, subjects = table.y.to_numpy(), table.subjects.to_numpy()
+    _, X = corrections.fit(table.X, y, sites, known, subjects, warn=True)
+    return replace(table, X=X)
 
 
 def table_covariates(table: FeatureTable, names: Iterable[str]) -> pd.DataFrame | None:
     """Return covariates of a table's rows: numbers where all of a column are, else texts."""
-    names = [name.removesuffix(_SPLINE) for name in names]
+    names = list(names)
     if not names:
         return None
     rows = pd.DataFrame() if table.rows is None else table.rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -403,8 +403,8 @@ def reference_class(name: bool | str, classes: Iterable[Any], argument: str = "h
     return by_name[name]
 
 
-def site_harmonizer(table: FeatureTable, harmonize: bool | str = True) -> SiteHarmonizer:
-    """Return a harmonizer for a table's sites: of all samples, or of those of the class named."""
+def check_sites(table: FeatureTable) -> None:
+    """Refuse to harmonize a table without two sites."""
     if table.sites is None or table.sites.nunique() < 2:
         sites = "no column 'site'" if table.sites is None else "only one site"
         raise InputError(
@@ -412,29 +412,6 @@ def site_harmonizer(table: FeatureTable, harmonize: bool | str = True) -> SiteHa
             "hospital of each recording in the manifest's column 'site', or do not harmonize",
             argument="harmonize",
         )
-    return SiteHarmonizer(reference=reference_class(harmonize, table.y.unique().tolist()))
-
-
-def learn_sites(table: FeatureTable, harmonize: bool | str = True) -> SiteHarmonizer:
-    """Learn what the sites of a table do, from all samples or from those of the class named."""
-    sites = _names_of(table.sites, len(table))
-    harmonizer = site_harmonizer(table, harmonize)
-    return harmonizer.fit(table.X, table.y.to_numpy(), sites=sites)
-
-
-def harmonize_sites(
-    harmonizer: SiteHarmonizer | None, X: pd.DataFrame, sites: pd.Series | None
-) -> pd.DataFrame:
-    """Take out of samples what their sites do; samples without sites are of one unseen site."""
-    if harmonizer is None:
-        return X
-    harmonized = harmonizer.transform(X, sites=_names_of(sites, len(X)))
-    return pd.DataFrame(harmonized, index=X.index, columns=X.columns)
-
-
-def harmonize_table(table: FeatureTable, harmonize: bool | str = True) -> FeatureTable:
-    """Harmonize a table by all of its samples: for a ranking, not for a test."""
-    return replace(table, X=harmonize_sites(learn_sites(table, harmonize), table.X, table.sites))
 
 
 def describe_new_sites(

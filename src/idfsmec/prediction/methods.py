@@ -260,7 +260,8 @@ class Method(Part):
         """Make the estimator of the method, with ``numeric`` that for a score.
 
         ``parameters`` are those of :class:`~idfsmec.prediction.TunedPipeline` that the method
-        itself does not decide. A whole classifier takes ``harmonizer`` and ``random_state``.
+        itself does not decide. A whole classifier takes ``harmonizer``, ``adjuster`` and
+        ``random_state``.
         """
         from idfsmec.prediction.pipeline import (
             HarmonizedClassifier,
@@ -271,7 +272,9 @@ class Method(Part):
         if numeric and not self.takes_scores:
             raise InputError(f"the method {self.name!r} has no form for scores")
         if self.is_whole:
-            taken = {key: parameters.get(key) for key in ("harmonizer", "random_state")}
+            taken = {
+                key: parameters.get(key) for key in ("harmonizer", "adjuster", "random_state")
+            }
             return HarmonizedClassifier(self.build(), **taken)
         imputer, last = self.imputing, self.regressing if numeric else self.classifying
         if self.costs is not None:

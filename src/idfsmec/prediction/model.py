@@ -12,7 +12,7 @@ import json
 import platform
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib.metadata import version
@@ -28,7 +28,15 @@ from sklearn.utils import get_tags
 from idfsmec._files import replacing
 from idfsmec._version import __version__
 from idfsmec.errors import ExistingFileError, InputError, reason_of
-from idfsmec.prediction.harmonizer import SiteHarmonizer, harmonize_sites, site_harmonizer
+from idfsmec.features.acquisition import recorded_references
+from idfsmec.prediction.adjuster import (
+    Adjuster,
+    Corrections,
+    check_corrections,
+    make_corrections,
+    table_covariates,
+)
+from idfsmec.prediction.harmonizer import SiteHarmonizer
 from idfsmec.prediction.imputer import ChannelImputer
 from idfsmec.prediction.linear import IDFSMECClassifier
 from idfsmec.prediction.pipeline import HarmonizedClassifier, SamplesClassifier
@@ -51,6 +59,8 @@ _FORMAT_VERSION = 7
 #: NumPy's arrays, scikit-learn's estimators. Whatever else a file names is refused.
 TRUSTED_TYPES = (
     "idfsmec.prediction.linear.IDFSMECClassifier",
+    "idfsmec.prediction.adjuster.Adjuster",
+    "idfsmec.prediction.adjuster.Corrections",
     "idfsmec.prediction.harmonizer.SiteHarmonizer",
     "idfsmec.prediction.imputer.ChannelImputer",
     "idfsmec.prediction.imputer.FactorModel",
@@ -71,7 +81,7 @@ _MAY_BE_INFINITE = ("unit", "held_out_loss_", "objective_")
 _ABOUT, _SCHEMA = "idfsmec.json", "schema.json"  # ours, and that of skops
 _MOST_BYTES = 2**31  # unpacked; no model is as large
 # What of a model is written by skops; all else is written as JSON, in readable form.
-_PARTS = ("estimator", "imputer", "harmonizer")
+_PARTS = ("estimator", "imputer", "harmonizer", "adjuster")
 # Entries that cards and pages show.
 _NEEDED = {
     "data": {"n_subjects", "n_samples", "subjects", "share_missing"},
@@ -88,25 +98,34 @@ class Model:
     how well it does; kept in a file by :func:`save_model`.
     """
 
-    estimator: Any  # takes NaN where a channel is missing
-    imputer: ChannelImputer  # its factors tell whether a subject is unlike all in training
-    columns: tuple[str, ...]  # <channel>__<feature>, in the order that the estimator takes
-    # How features were computed: the table's ``info`` without names of subjects and files.
+    #: Classifier that takes NaN where a channel is missing.
+    estimator: Any
+    #: Its factors tell whether a subject is unlike all in training.
+    imputer: ChannelImputer
+    #: ``<channel>__<feature>``, in the order that the estimator takes.
+    columns: tuple[str, ...]
+    #: How features were computed: the table's ``info`` without names of subjects and files.
     settings: Mapping[str, Any] = field(default_factory=dict)
-    # Numbers of subjects and samples it was fitted on, and what was missing.
+    #: Numbers of subjects and samples it was fitted on, and what was missing.
     data: Mapping[str, Any] = field(default_factory=dict)
-    # Where the training subjects lie: see :func:`learn_reference`.
+    #: Where the training subjects lie: centre and precision of their factors, usual distances.
     reference: Mapping[str, Any] = field(default_factory=dict)
-    # How it was evaluated, and the outcome; empty if it was not.
+    #: How it was evaluated; empty if it was not.
     protocol: Mapping[str, Any] = field(default_factory=dict)
+    #: Scores on held-out subjects, see :func:`idfsmec.evaluation.train_model`; empty without.
     performance: Mapping[str, Any] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)  # of the packages in use
-    harmonizer: SiteHarmonizer | None = None  # comes before anything else
-    # Level, title and reason of the audit of its table; empty if it was not audited.
+    #: Versions of the packages in use.
+    versions: Mapping[str, str] = field(default_factory=dict)
+    #: Comes before anything else; None where sites are left as they are.
+    harmonizer: SiteHarmonizer | None = None
+    #: Comes next; None where nothing is adjusted.
+    adjuster: Adjuster | None = None
+    #: Level, title and reason of the audit of its table; empty if it was not audited.
     audit: Mapping[str, str] = field(default_factory=dict)
-    # Keyed hashes of the training samples, if participants are to be recognised; else empty.
+    #: Keyed hashes of the training samples, if participants are to be recognised; else empty.
     remembered: Mapping[str, Any] = field(default_factory=dict)
-    digest: str = ""  # of the training table; beside the file, not in it
+    #: Digest of the training table; beside the file, not in it.
+    digest: str = ""
 
     @property
     def classes(self) -> list[Any]:
@@ -122,6 +141,12 @@ class Model:
     def channels(self) -> list[str]:
         """Channel names, each once, in the order of the columns."""
         return list(dict.fromkeys(channel for channel, _ in self.column_parts))
+
+    @property
+    def corrections(self) -> Corrections:
+        """What is taken out of features before all else."""
+        names = () if self.adjuster is None else tuple(self.adjuster.covariates_)
+        return Corrections(self.harmonizer, self.adjuster, names)
 
     @property
     def prior(self) -> list[float]:
@@ -151,6 +176,8 @@ def fit_model(
     estimator: Any = None,
     *,
     harmonize: bool | str = False,
+    adjust: Sequence[str] = (),
+    adjust_from: str | None = None,
     remember_participants: bool = False,
 ) -> Model:
     """Fit a classifier to all subjects of a table.
@@ -167,6 +194,12 @@ def fit_model(
         that the model keeps: True learns them from all samples, the name of a class, such as
         ``"HC"``, from the samples of that class only. :func:`predict_subjects` says how it treated
         subjects of other sites.
+    adjust : sequence of str, default=()
+        Columns of the table's rows whose effect is taken out by an :class:`Adjuster` that the
+        model keeps, such as ``["age", "sex"]``; ``"age:spline"`` has a spline. New subjects need
+        them, too.
+    adjust_from : str, optional
+        Learn these effects from the samples of this class only, such as ``"HC"``.
     remember_participants : bool, default=False
         Keep hashes of samples in the model, rounded and keyed, so that it recognises participants
         it was trained on. Whoever has a participant's values can then test the same.
@@ -193,8 +226,9 @@ def fit_model(
         raise InputError(
             f"all samples have the label {table.y.iloc[0]!r}: a classifier needs two classes."
         )
-    fitted, harmonizer = fit_estimator(estimator, table, harmonize=harmonize)
-    X = harmonize_sites(harmonizer, table.X, table.sites)
+    wanted = make_corrections(table.y.unique(), harmonize, adjust, adjust_from)
+    fitted, corrections = fit_estimator(estimator, table, wanted)
+    X = corrections.apply_to(table)
     imputer = ChannelImputer().fit(X)
     subjects = table.subjects.groupby(table.y).nunique()
     own_versions = {"python": platform.python_version(), "idfsmec": __version__}
@@ -209,27 +243,30 @@ def fit_model(
             "subjects": {str(label): int(count) for label, count in subjects.items()},
             "share_missing": float(1.0 - table.observed.to_numpy().mean()),
             "conditions": table.conditions,
+            "references": sorted(recorded_references(table.info)),
         },
         reference=learn_reference(imputer, X, table.subjects),
         versions={name: version(name) for name in _PACKAGES} | own_versions,
-        harmonizer=harmonizer,
+        harmonizer=corrections.harmonizer,
+        adjuster=corrections.adjuster,
         remembered=remember_samples(table.X, table.subjects) if remember_participants else {},
         digest=digest_samples(table.X),
     )
 
 
 def fit_estimator(
-    estimator: Any, table: FeatureTable, *, harmonize: bool | str = False
-) -> tuple[Any, SiteHarmonizer | None]:
-    """Fit a fresh copy; also return the harmonizer, whose samples the fitted estimator takes.
+    estimator: Any, table: FeatureTable, corrections: Corrections
+) -> tuple[Any, Corrections]:
+    """Fit a fresh copy; also return the corrections, whose samples the fitted estimator takes.
 
-    Inner folds keep subjects together where the estimator can, and harmonize by their own samples.
+    Inner folds keep subjects together where the estimator can, and correct by their own samples.
     """
+    check_corrections(table, corrections)
     fresh = IDFSMECClassifier() if estimator is None else clone(estimator)
     whole = fresh if isinstance(fresh, SamplesClassifier) else HarmonizedClassifier(fresh)
-    if harmonize:
-        whole.set_params(harmonizer=site_harmonizer(table, harmonize))
-    whole.fit(table.X, table.y.to_numpy(), table.subjects, table.sites)
+    whole.set_params(harmonizer=corrections.harmonizer, adjuster=corrections.adjuster)
+    known = table_covariates(table, corrections.names)
+    whole.fit(table.X, table.y.to_numpy(), table.subjects, table.sites, known)
     fitted = whole.for_prediction()
     if not hasattr(fitted, "predict_proba"):
         raise InputError(
@@ -237,7 +274,7 @@ def fit_estimator(
             "scikit-learn's CalibratedClassifierCV",
             argument="estimator",
         )
-    return fitted, whole.harmonizer_
+    return fitted, Corrections(whole.harmonizer_, whole.adjuster_, corrections.names)
 
 
 def rows_with_a_channel(table: FeatureTable) -> FeatureTable:
@@ -509,7 +546,8 @@ def _try(model: Model) -> None:
     n = 1 if sites is None else len(sites)
     values = np.tile(np.nan_to_num(model.imputer.mean_, nan=np.inf), (n, 1))
     X, names = pd.DataFrame(values, columns=list(model.columns)), pd.Series(range(n)).astype(str)
-    probe = FeatureTable(X, names, names, sites=sites)
+    rows = None if model.adjuster is None else model.adjuster.example(n)
+    probe = FeatureTable(X, names, names, sites=sites, rows=rows)
     for subject in predict_subjects(model, probe, allow_unusual=True).subjects:
         numbers = [subject.distance, *subject.probabilities.values(), *subject.votes.values()]
         if not np.isfinite(numbers).all():

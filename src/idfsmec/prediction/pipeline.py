@@ -4,6 +4,7 @@ Benchmark, training, audit, leakage checks, electrodes and ``IDFSMECCV`` all fit
 
     samples with NaN where channels are missing
       harmonize   sites are brought to one location and scale, where there is a harmonizer
+      adjust      what covariates explain is taken out, where there is an adjuster
       select      a selector that takes NaN sees samples as they are, others prepared ones
       scale       by mean and standard deviation of the observed values
       impute      with the imputer; not for a classifier that takes NaN
@@ -31,7 +32,7 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin, is_regressor
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, check_cv
-from sklearn.utils import Tags, check_array, get_tags, resample
+from sklearn.utils import Tags, get_tags, resample
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
@@ -58,6 +59,7 @@ from idfsmec.metrics import (
     Codes,
     Floats,
 )
+from idfsmec.prediction.adjuster import Adjuster, Corrections
 from idfsmec.prediction.folds import FEWEST_SCORES, Fold, make_inner_folds, most_splits
 from idfsmec.prediction.harmonizer import SiteHarmonizer
 from idfsmec.prediction.imputer import ChannelImputer
@@ -67,7 +69,6 @@ from idfsmec.prediction.samples import (
     MissingMarks,
     Samples,
     TrainingSamples,
-    learn_harmonizer,
     with_parameters,
 )
 from idfsmec.prediction.svm import LinearSVM, by_class
@@ -99,7 +100,13 @@ class SamplesEstimator(CheckedEstimator):
 
     channels: ArrayLike | None = None
     harmonizer: SiteHarmonizer | None
+    adjuster: Adjuster | None
     numeric = False  # whether y is a score
+
+    @property
+    def corrections(self) -> Corrections:
+        """What is taken out before all else."""
+        return Corrections(self.harmonizer, self.adjuster)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -128,9 +135,9 @@ class SamplesEstimator(CheckedEstimator):
         sites : array-like of shape (n_samples,), optional
             Where samples were recorded, for folds by site and to harmonize. By default the level
             "site" of the index of X.
-        covariates : array-like of shape (n_samples, n_covariates), optional
-            Numbers such as age, for steps that use them: the harmonizer keeps their effect. New
-            samples then need them too.
+        covariates : DataFrame or array-like of shape (n_samples, n_covariates), optional
+            Such as age and sex: the adjuster takes their effect out, and the harmonizer, without
+            one, keeps it. New samples then need them too.
 
         Returns
         -------
@@ -306,21 +313,16 @@ def _sites_of(X: Any, sites: ArrayLike | None) -> NDArray[np.str_] | None:
     return names.astype(str)
 
 
-def _covariates_of(X: Any, covariates: ArrayLike | None) -> Floats | None:
-    """Return covariates as numbers, (n_samples, n_covariates)."""
+def _covariates_of(X: Any, covariates: Any) -> pd.DataFrame | None:
+    """Return covariates in columns, one row per sample."""
     if covariates is None:
         return None
-    columns = np.asarray(covariates)
-    numbers: Floats = check_array(
-        columns[:, None] if columns.ndim == 1 else columns,
-        dtype=np.float64,
-        input_name="covariates",
-    )
-    if len(numbers) != len(X):
+    known = pd.DataFrame(covariates)
+    if len(known) != len(X):
         raise InputError(
-            f"covariates has {len(numbers)} rows for {len(X)} samples", argument="covariates"
+            f"covariates has {len(known)} rows for {len(X)} samples", argument="covariates"
         )
-    return numbers
+    return known
 
 
 @dataclass(eq=False, repr=False)
@@ -335,6 +337,7 @@ class TunedSelection(SamplesEstimator):
         "cv": ["cv_object"],
         "folds": [StrOptions({"subject", "sample", "site"})],
         "harmonizer": [SiteHarmonizer, None],
+        "adjuster": [Adjuster, None],
         "add_indicator": ["boolean"],
         "clip": [number(0), None],
         "channels": ["array-like", None],
@@ -356,6 +359,7 @@ class TunedSelection(SamplesEstimator):
     cv: Any = N_INNER_SPLITS
     folds: str = "subject"
     harmonizer: SiteHarmonizer | None = None
+    adjuster: Adjuster | None = None
     add_indicator: bool = False
     clip: float | None = FAR
     channels: ArrayLike | None = None
@@ -421,7 +425,7 @@ class TunedSelection(SamplesEstimator):
         self.ranking_ = np.asarray(ranks)
         self.columns_ = np.flatnonzero(ranks <= trial.n_features)
         self.scores_ = np.where(ranks <= trial.n_features, trial.n_features + 1.0 - ranks, 0.0)
-        prepared = training.prepare(self.harmonizer, self._predictor_imputer)
+        prepared = training.prepare(self.corrections, self._predictor_imputer)
         self.preparation_, self.marks_ = prepared.steps, None
         X, samples = self._clipped(prepared.train[:, self.columns_]), training.samples
         if self.add_indicator:
@@ -480,7 +484,12 @@ class TunedSelection(SamplesEstimator):
     @property
     def harmonizer_(self) -> SiteHarmonizer | None:
         """The fitted harmonizer, if there is one."""
-        return self.preparation_.harmonizer
+        return self.preparation_.corrections.harmonizer
+
+    @property
+    def adjuster_(self) -> Adjuster | None:
+        """The fitted adjuster, if there is one."""
+        return self.preparation_.corrections.adjuster
 
     @property
     def name(self) -> str:
@@ -537,7 +546,7 @@ class TunedSelection(SamplesEstimator):
     def prepare_selection(self, training: TrainingSamples) -> None:
         """Prepare what the selector sees, which methods share."""
         if not self._takes_missing:
-            training.prepare(self.harmonizer, self._imputer)
+            training.prepare(self.corrections, self._imputer)
 
     def rank(
         self,
@@ -549,7 +558,7 @@ class TunedSelection(SamplesEstimator):
     ) -> Codes:
         """Rank the features by the training samples, (n_settings, n_counts, n_features)."""
         every, samples = training.samples.channel_of.size, training.samples
-        X = training.values_for(self._takes_missing, self.harmonizer, self._imputer)
+        X = training.values_for(self._takes_missing, self.corrections, self._imputer)
         y, groups = samples.y, samples.groups
         if most_samples is not None and most_samples < y.size:
             drawn = resample(
@@ -577,7 +586,7 @@ class TunedSelection(SamplesEstimator):
         folds; not where sites are harmonized, which is learned in each.
         """
         counts, parameters = self.counts(training), dict(self.inner_parameters or {})
-        shared = self._takes_missing and self.harmonizer is None and not self.ranks_per_count
+        shared = self._takes_missing and not self.corrections and not self.ranks_per_count
         if not shared or self.inner_samples is not None:
             every = range(len(self.settings))
             rough = {"most_samples": self.inner_samples, **parameters}
@@ -608,7 +617,7 @@ class TunedSelection(SamplesEstimator):
         """Fit the selector alone to the training samples, as :meth:`rank` does."""
         selector = self._build_selector(training, max(self.counts(training)), **setting)
         X, samples = (
-            training.values_for(self._takes_missing, self.harmonizer, self._imputer),
+            training.values_for(self._takes_missing, self.corrections, self._imputer),
             training.samples,
         )
         return fit_with_groups(selector, X, samples.y, samples.groups)
@@ -617,7 +626,7 @@ class TunedSelection(SamplesEstimator):
         """Return what scores sets of features, with a C each, on the samples held out."""
         metrics = metrics or (SCORE_METRICS if self.numeric else METRICS)
         shared = fold.training.scores_of(
-            self.harmonizer,
+            self.corrections,
             self._predictor_imputer,
             self._predictor,
             self.clip,
@@ -631,7 +640,7 @@ class TunedSelection(SamplesEstimator):
     def _decide_sets(self, fold: FoldSamples, sets: Sets) -> list[Floats]:
         """Return decisions on the samples held out with each set of features."""
         training = fold.training.samples
-        prepared = fold.training.prepare(self.harmonizer, self._predictor_imputer)
+        prepared = fold.training.prepare(self.corrections, self._predictor_imputer)
         # Copies of the columns in use, not of all.
         used = np.unique(np.concatenate([columns for columns, _ in sets]))
         train = self._clipped(prepared.train[:, used])
@@ -705,13 +714,13 @@ class TunedSelection(SamplesEstimator):
     def for_prediction(self) -> Self:
         """Return a copy for harmonized samples, without what only training needs.
 
-        A model keeps the harmonizer beside its estimator, and no selector.
+        A model keeps harmonizer and adjuster beside its estimator, and no selector.
         """
         slim = copy.copy(self)
         slim.selector, slim.settings, slim.progress, slim.cv = None, ({},), None, N_INNER_SPLITS
-        slim.inner_parameters = slim.harmonizer = None
+        slim.inner_parameters = slim.harmonizer = slim.adjuster = None
         slim.label = self.label or type(self._selector).__name__
-        slim.preparation_ = replace(self.preparation_, harmonizer=None)
+        slim.preparation_ = replace(self.preparation_, corrections=Corrections())
         for name in ("cv_results_", "best_index_"):
             if hasattr(slim, name):
                 delattr(slim, name)
@@ -760,6 +769,8 @@ class TunedPipeline(SamplesClassifier, TunedSelection):
         What tuning maximises: one of ``idfsmec.metrics.CRITERIA``.
     harmonizer : SiteHarmonizer, optional
         Brings sites to one location and scale before all else, learned in every fold.
+    adjuster : Adjuster, optional
+        Takes out what covariates explain, next, likewise.
     add_indicator : bool, default=False
         Whether the classifier also sees which channels of the selected features are missing, and
         the imputed features are 0.
@@ -863,8 +874,9 @@ class TunedRegressor(SamplesRegressor, TunedSelection):
         set where it has them.
     scoring : str, default="subject_neg_squared_error"
         What tuning maximises: one of ``idfsmec.metrics.SCORE_CRITERIA``.
-    settings, imputer, n_features_to_select, costs, cv, folds, harmonizer, add_indicator, clip, \
-channels, ranks_per_count, inner_parameters, inner_samples, random_state, label, progress
+    settings, imputer, n_features_to_select, costs, cv, folds, harmonizer, adjuster, \
+add_indicator, clip, channels, ranks_per_count, inner_parameters, inner_samples, random_state, \
+label, progress
         As of :class:`TunedPipeline`. Folds have low and high scores alike.
 
     Attributes
@@ -919,6 +931,7 @@ class HarmonizedClassifier(SamplesClassifier):
         itself where it wants to. Subjects are given to ``fit`` where it takes ``groups``, and
         sites where it takes ``sites``.
     harmonizer : SiteHarmonizer, optional
+    adjuster : Adjuster, optional
     random_state : int, optional
         Set where the classifier has it.
 
@@ -946,12 +959,14 @@ class HarmonizedClassifier(SamplesClassifier):
     _parameter_constraints: ClassVar[Constraints] = {
         "classifier": [HasMethods(["fit"])],
         "harmonizer": [SiteHarmonizer, None],
+        "adjuster": [Adjuster, None],
         "random_state": ["random_state"],
     }
 
     classifier: Any
     _: KW_ONLY
     harmonizer: SiteHarmonizer | None = None
+    adjuster: Adjuster | None = None
     random_state: Any = None
 
     def fit_samples(self, training: TrainingSamples) -> Self:
@@ -959,8 +974,9 @@ class HarmonizedClassifier(SamplesClassifier):
         self._begin(training)
         samples = training.samples
         self._columns = list(samples.columns)
-        self.harmonizer_ = learn_harmonizer(samples, self.harmonizer)
-        X = pd.DataFrame(samples.harmonized(self.harmonizer_), columns=self._columns)
+        self._corrections, values = samples.learn(self.corrections)
+        self.harmonizer_, self.adjuster_ = self._corrections.harmonizer, self._corrections.adjuster
+        X = pd.DataFrame(values, columns=self._columns)
         model = with_parameters(self.classifier, random_state=self.random_state)
         known = {
             name: values
@@ -980,7 +996,7 @@ class HarmonizedClassifier(SamplesClassifier):
 
     def decide(self, samples: Samples) -> Floats:
         """Return the decisions of each class, (n_samples, n_classes)."""
-        X = pd.DataFrame(samples.harmonized(self.harmonizer_), columns=self._columns)
+        X = pd.DataFrame(samples.corrected(self._corrections), columns=self._columns)
         codes = np.searchsorted(self.classes_, self.classifier_.classes_)
         return np.asarray(by_class(decision_values(self.classifier_, X), codes, codes.size))
 

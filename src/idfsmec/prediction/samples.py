@@ -1,6 +1,6 @@
 """Samples of a table as arrays, and training samples that methods prepare alike.
 
-:class:`Samples` are rows of a table without copies of it. :class:`TrainingSamples` harmonizes,
+:class:`Samples` are rows of a table without copies of it. :class:`TrainingSamples` corrects,
 scales and imputes them once for all methods that need that, on a fold and on its inner folds.
 """
 
@@ -18,8 +18,8 @@ from sklearn.base import clone
 from idfsmec._fingerprint import Indescribable, fingerprint
 from idfsmec.errors import InputError
 from idfsmec.metrics import Codes, Floats, Scores, mean_by_subject
+from idfsmec.prediction.adjuster import Corrections, table_covariates
 from idfsmec.prediction.folds import Fold
-from idfsmec.prediction.harmonizer import UNNAMED_SITE, SiteHarmonizer, reference_class
 from idfsmec.solver.scaling import Scaling
 from idfsmec.solver.sums import number_by_value
 from idfsmec.table import FeatureTable
@@ -28,6 +28,8 @@ from idfsmec.table.positions import channel_positions
 
 Rows = Codes | slice
 
+#: Nothing is taken out.
+NONE = Corrections()
 #: Bytes of prepared samples that are kept for the next method on the same fold.
 KEPT_BYTES = 256 * 2**20
 
@@ -49,7 +51,7 @@ class Samples:
     columns: tuple[str, ...] = field(repr=False)
     classes: tuple[Any, ...] = field(default=(0, 1), repr=False)  # none: y is a score
     sites: NDArray[np.str_] | None = field(default=None, repr=False)
-    covariates: Floats | None = field(default=None, repr=False)
+    covariates: pd.DataFrame | None = field(default=None, repr=False)
     positions: Floats | None = field(default=None, repr=False)
     rows: Codes | None = field(default=None, repr=False)  # of the source; by default all
     # Channels that are taken away, (n_samples, n_channels).
@@ -60,7 +62,12 @@ class Samples:
 
     @classmethod
     def of(
-        cls, name: str, table: FeatureTable, with_positions: bool = False, digest: str = ""
+        cls,
+        name: str,
+        table: FeatureTable,
+        with_positions: bool = False,
+        digest: str = "",
+        covariates: Sequence[str] = (),
     ) -> Samples:
         """Take a table apart."""
         montage = table.info.get("montage")
@@ -82,6 +89,7 @@ class Samples:
             columns=tuple(map(str, table.X.columns)),
             classes=tuple(classes.tolist()),
             sites=None if table.sites is None else table.sites.astype(str).to_numpy(dtype=str),
+            covariates=table_covariates(table, covariates),
             positions=channel_positions(table.channels, montage) if with_positions else None,
             name=name,
             digest=digest,
@@ -143,7 +151,7 @@ class Samples:
             subjects=self.subjects[rows],
             subject_names=self.subject_names[rows],
             sites=None if self.sites is None else self.sites[rows],
-            covariates=None if self.covariates is None else self.covariates[rows],
+            covariates=None if self.covariates is None else self.covariates.iloc[rows],
         )
 
     def take_channels(self, wanted: Sequence[int]) -> tuple[Samples, Codes]:
@@ -165,69 +173,56 @@ class Samples:
         """Values of the samples with the names of their columns."""
         return pd.DataFrame(self.X, columns=list(self.columns), copy=False)
 
-    def harmonized(self, harmonizer: SiteHarmonizer | None) -> Floats:
-        """Values with the effects of sites taken out; without sites all are of one unseen site."""
-        if harmonizer is None:
+    def corrected(self, corrections: Corrections) -> Floats:
+        """Values without the effects that fitted corrections take out."""
+        if not corrections:
             return self.X
-        sites = np.full(self.y.size, UNNAMED_SITE) if self.sites is None else self.sites
-        return np.asarray(
-            harmonizer.transform(self.frame, sites=sites, covariates=self.covariates)
-        )
+        return corrections.apply(self.frame, self.sites, self.covariates).to_numpy(copy=True)
+
+    def learn(self, corrections: Corrections) -> tuple[Corrections, Floats]:
+        """Fit corrections to these samples; also return their corrected values."""
+        if not corrections:
+            return corrections, self.X
+        y = None
+        if corrections.needs_labels:
+            if self.numeric:
+                raise InputError("a score has no class to learn from: use all participants")
+            y = np.asarray(self.classes)[self.y]
+        fitted, X = corrections.fit(self.frame, y, self.sites, self.covariates, self.groups)
+        return fitted, X.to_numpy(copy=True)
 
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """Harmonize, scale and impute, as learned from training samples."""
+    """Correct, scale and impute, as learned from training samples."""
 
-    harmonizer: SiteHarmonizer | None
+    corrections: Corrections
     scaling: Scaling
     imputer: Any  # fitted; None leaves NaN
 
     @classmethod
     def learn(
-        cls, samples: Samples, harmonizer: SiteHarmonizer | None = None, imputer: Any = None
+        cls, samples: Samples, corrections: Corrections = NONE, imputer: Any = None
     ) -> tuple[Preparation, Floats]:
         """Learn the steps from training samples; also return these prepared."""
-        harmonizer = learn_harmonizer(samples, harmonizer)
-        X = samples.harmonized(harmonizer)
+        corrections, X = samples.learn(corrections)
         scaling = Scaling.learn(X)
         X = scaling.apply(X, copy=X is samples.source)
         if imputer is None:
-            return cls(harmonizer, scaling, None), X
+            return cls(corrections, scaling, None), X
         fitted = with_parameters(imputer, channels=samples.channel_of).fit(X)
-        return cls(harmonizer, scaling, fitted), np.asarray(fitted.transform(X))
+        return cls(corrections, scaling, fitted), np.asarray(fitted.transform(X))
 
     def apply(self, samples: Samples) -> Floats:
         """Prepare samples; a site that training lacks goes by all that are given of it."""
-        X = samples.harmonized(self.harmonizer)
+        X = samples.corrected(self.corrections)
         X = self.scaling.apply(X, copy=X is samples.source)
         return X if self.imputer is None else np.asarray(self.imputer.transform(X))
 
 
-def learn_harmonizer(samples: Samples, harmonizer: SiteHarmonizer | None) -> SiteHarmonizer | None:
-    """Return a fitted copy of a harmonizer; None where there is none."""
-    if harmonizer is None:
-        return None
-    if samples.sites is None:
-        raise InputError("to harmonize sites the table needs a column 'site'")
-    # Without a reference no labels are given: confounding is a matter of the whole table.
-    labels = None
-    if harmonizer.reference is not None:
-        if samples.numeric:
-            raise InputError("a score has no class to harmonize by: use all", argument="harmonize")
-        labels = np.asarray(samples.classes)[samples.y]
-    fitted: SiteHarmonizer = clone(harmonizer).fit(
-        samples.frame, labels, sites=samples.sites, covariates=samples.covariates
-    )
-    return fitted
-
-
-def harmonized_samples(samples: Samples, harmonize: bool | str) -> Samples:
-    """Return samples with sites brought to one location and scale, where that is asked for."""
-    if not harmonize:
-        return samples
-    harmonizer = SiteHarmonizer(reference=reference_class(harmonize, samples.classes))
-    return samples.with_values(samples.harmonized(learn_harmonizer(samples, harmonizer)))
+def corrected_samples(samples: Samples, corrections: Corrections) -> Samples:
+    """Return samples that are corrected by all of them, where that is asked for."""
+    return samples.with_values(samples.learn(corrections)[1]) if corrections else samples
 
 
 def with_parameters(estimator: Any, **parameters: Any) -> Any:
@@ -315,17 +310,15 @@ class TrainingSamples:
             self._inner[key] = folds
         return folds
 
-    def values_for(
-        self, takes_missing: bool, harmonizer: SiteHarmonizer | None, imputer: Any
-    ) -> Floats:
+    def values_for(self, takes_missing: bool, corrections: Corrections, imputer: Any) -> Floats:
         """Return what a selector sees: samples as they are if it takes NaN, else prepared."""
         if takes_missing:
-            return self.for_selection.harmonized(learn_harmonizer(self.for_selection, harmonizer))
-        return self.prepare(harmonizer, imputer).selecting
+            return self.for_selection.learn(corrections)[1]
+        return self.prepare(corrections, imputer).selecting
 
-    def prepare(self, harmonizer: SiteHarmonizer | None = None, imputer: Any = None) -> Prepared:
-        """Harmonize, scale and impute; what fits into memory is kept for the next method."""
-        key = self._key_of(harmonizer, imputer)
+    def prepare(self, corrections: Corrections = NONE, imputer: Any = None) -> Prepared:
+        """Correct, scale and impute; what fits into memory is kept for the next method."""
+        key = self._key_of(corrections, imputer)
         cache = self._kept.prepared
         if key in cache:
             return cache[key]
@@ -335,10 +328,10 @@ class TrainingSamples:
             cache.clear()
         while cache and left < sum(prepared.nbytes for prepared in cache.values()):
             cache.popitem()
-        steps, train = Preparation.learn(self.samples, harmonizer, imputer)
+        steps, train = Preparation.learn(self.samples, corrections, imputer)
         selecting = train
         if self.selecting is not None:
-            selecting = Preparation.learn(self.selecting, harmonizer, imputer)[1]
+            selecting = Preparation.learn(self.selecting, corrections, imputer)[1]
         prepared = Prepared(selecting, train, steps)
         for values in (selecting, train):
             values.setflags(write=False)  # methods share them

@@ -21,9 +21,11 @@ from sklearn.model_selection import GroupKFold
 
 from idfsmec.errors import InputError, listing
 from idfsmec.features import extract_table
+from idfsmec.features.acquisition import describe_other_references
 from idfsmec.features.settings import FeatureSettings
+from idfsmec.prediction.adjuster import table_covariates
 from idfsmec.prediction.calibration import Calibration
-from idfsmec.prediction.harmonizer import describe_new_sites, harmonize_sites
+from idfsmec.prediction.harmonizer import describe_new_sites
 from idfsmec.prediction.imputer import ChannelImputer
 from idfsmec.prediction.training_data import digest_samples, find_remembered
 from idfsmec.progress import Listener
@@ -149,7 +151,8 @@ def predict_subjects(
     Raises
     ------
     InputError
-        The table has no channel of the model, or none of its features.
+        The table has no channel of the model, none of its features, or lacks a covariate, such
+        as age, that the model adjusts for.
 
     Examples
     --------
@@ -171,9 +174,10 @@ def predict_subjects(
     trained_on = _find_training_subjects(model, table, X)
     if model.harmonizer is not None:
         notes += describe_new_sites(model.harmonizer, table.sites, len(X))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the notes say it
-            X = harmonize_sites(model.harmonizer, X, table.sites)
+    covariates = table_covariates(table, model.corrections.names)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "site ", UserWarning)  # the notes say it
+        X = model.corrections.apply(X, table.sites, covariates)
     codes, names = pd.factorize(table.subjects.to_numpy())
     held_out = model.performance.get("held_out")
     calibration = Calibration(held_out) if held_out else None
@@ -325,14 +329,18 @@ def _same_positions(wanted: Sequence[str], names: Sequence[str]) -> dict[str, st
 
 def _other_settings(model: Model, table: FeatureTable) -> list[str]:
     """Note settings of the table that differ from the model's; those not stated are trusted."""
-    keys = ("sfreq", "band_pass", "epoch", "bands", "unit", "welch_window", "nsi_window")
+    keys = (
+        *("sfreq", "band_pass", "epoch", "bands", "unit", "reference"),
+        *("welch_window", "nsi_window"),
+    )
     differ = [
         f"{key} {table.info[key]} instead of {model.settings[key]}"
         for key in keys
         if key in table.info and key in model.settings and table.info[key] != model.settings[key]
     ]
     note = "the table's features were computed differently from the model's"
-    return [f"{note}: {'; '.join(differ)}"] if differ else []
+    of_references = describe_other_references(model.data.get("references", ()), table.info)
+    return [f"{note}: {'; '.join(differ)}"] * bool(differ) + [of_references] * bool(of_references)
 
 
 def _other_conditions(model: Model, conditions: pd.Series) -> list[str]:

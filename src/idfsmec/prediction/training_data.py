@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,8 +35,11 @@ def digest_samples(X: pd.DataFrame) -> str:
 
 
 def remember_samples(X: pd.DataFrame, subjects: Iterable[Any]) -> dict[str, Any]:
-    """Return keyed hashes of a few samples of each subject, in an order that names nobody."""
-    key = secrets.token_hex(16)
+    """Return keyed hashes of a few samples of each subject, in an order that names nobody.
+
+    The key is that of the whole table: hashes of a subject differ between tables.
+    """
+    key = digest_samples(X)[:32]
     rows = _hash_rows(X.to_numpy(dtype=np.float64), list(X.columns), bytes.fromhex(key))
     frame = pd.DataFrame({"subject": list(subjects), "hash": rows}).sort_values("hash")
     return {"key": key, "samples": sorted(frame.groupby("subject")["hash"].head(_SAMPLES))}

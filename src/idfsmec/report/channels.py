@@ -470,7 +470,7 @@ def missing_views(table: TableResults) -> Iterator[View]:
 
 def associated_missingness(table: TableResults, *, with_dead: bool = True) -> list[dict[str, Any]]:
     """Return channels whose missingness is associated with the label (Holm), and dead ones."""
-    labels = [str(label) for label in table.facts["labels"]]
+    labels = [str(label) for label in table.facts["labels"]] or ["participants"]
     rows: list[dict[str, Any]] = [
         {
             "channel": str(row["channel"]),

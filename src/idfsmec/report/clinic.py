@@ -99,7 +99,9 @@ def describe_clinical(table: TableResults) -> dict[str, Any] | None:
     above = curve.loc[curve["low"] > curve["all"].clip(lower=0), "threshold"]
     between = f", between {percent(above.min())} and {percent(above.max())}" if len(above) else ""
     return scored | {
-        "text": f"{table.label(clinical['method'])}{removed}. {scored['text']}",
+        "text": f"{table.label(clinical['method'])}{removed}: calibrated probabilities, pooled "
+        "over folds. Balanced accuracy elsewhere on this page is that of uncalibrated "
+        f"predictions, mean over folds, and may differ. {scored['text']}",
         "curve": "Decision curve, net benefit: The 95 % CI lies above acting on all and acting on "
         f"none at {len(above)} of {len(curve)} thresholds{between}.",
     }

@@ -11,7 +11,7 @@ import pandas as pd
 
 from idfsmec.evaluation import Results, clinical_scores
 from idfsmec.evaluation.statistics import compare_folds, interval_by_fold
-from idfsmec.metrics import holm
+from idfsmec.metrics import SCORE_METRICS, holm
 from idfsmec.prediction import METHODS
 from idfsmec.report.text import describe_protocol
 from idfsmec.table.columns import join_columns
@@ -74,8 +74,14 @@ def experiment_protocol(results: Results, experiment: str = "accuracy") -> dict[
 
 
 def shown_metric(results: Results) -> str:
-    """Return the score that is shown: (balanced) accuracy per participant, never per epoch."""
-    plain = str(results.protocol.get("metric")) in ("accuracy", "subject_accuracy")
+    """Return the score that is shown: (balanced) accuracy per participant, never per epoch.
+
+    Of a score it is R2 or the correlation that was asked for.
+    """
+    metric = str(results.protocol.get("metric"))
+    if metric in SCORE_METRICS:
+        return metric if metric in SCORE_METRICS[:3] else SCORE_METRICS[0]
+    plain = metric in ("accuracy", "subject_accuracy")
     return "subject_accuracy" if plain else "subject_balanced_accuracy"
 
 
@@ -103,11 +109,15 @@ class View(NamedTuple):
 class TableResults:
     """The results of one table, as its figures use them."""
 
-    def __init__(self, results: Results, name: str) -> None:
+    def __init__(self, results: Results, name: str, *, reliability: float | None = None) -> None:
+        #: Of the score, for the largest correlation that can be expected.
+        self.reliability = reliability
         self.results, self.name, self.methods = results, name, results.methods
         self.facts: dict[str, Any] = results.tables[name]
         self.main = main_method(results.methods, results.methods)
         self.metric = shown_metric(results)
+        #: What is known of the score that is predicted; None for classes.
+        self.target: dict[str, Any] | None = self.facts.get("target")
         #: Selections on halves of the participants; empty where there were none.
         self.halves: dict[str, Any] = results.resampling.get(name) or {}
         #: Channels observed in one group or none, which cannot separate groups.
@@ -162,6 +172,8 @@ class TableResults:
     @property
     def chance(self) -> float | None:
         """The chance level of the score that is shown, where it follows from the classes."""
+        if self.target is not None:
+            return 0.0
         balanced = self.metric == "subject_balanced_accuracy"
         return 1 / len(self.facts["labels"]) if balanced else None
 
@@ -211,7 +223,9 @@ def task_scores(
         picked = rows["chosen"].fillna(False).astype(bool)
         rows = rows[picked | ~picked.groupby([rows[column] for column in TASK]).transform("any")]
     grouped = rows.groupby([*TASK, *by], as_index=False, sort=False)
-    return grouped[[metric, "n_train_subjects"]].mean().rename(columns={metric: "value"})
+    means = grouped[[metric, "n_train_subjects"]].mean().rename(columns={metric: "value"})
+    # Those of a score do not lie from 0 to 1.
+    return means.assign(n_train_subjects=np.nan) if metric in SCORE_METRICS else means
 
 
 def intervals(tasks: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -222,7 +236,8 @@ def intervals(tasks: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     rows = []
     for key, group in tasks.groupby(list(by), sort=False):
         folds = group.groupby(["seed", "fold"], sort=False)["value"].mean()
-        ci = interval_by_fold(folds, group["n_train_subjects"].mean())
+        n_train = group["n_train_subjects"].mean()
+        ci = interval_by_fold(folds, None if np.isnan(n_train) else n_train)
         rows.append([*key, ci.mean, ci.low, ci.high, ci.n])
     return pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "n"])
 

@@ -342,6 +342,13 @@ def _model_facts(model: Model) -> list[tuple[str, str]]:
         controls = model.harmonizer.reference
         learned = "" if controls is None else f", learned from {controls} only"
         facts.append(("sites", f"{names}, harmonized in location and scale{learned}"))
+    if model.adjuster is not None:
+        known = model.adjuster.covariates_.items()
+        is_spline = {name: not isinstance(of, list) and len(of) > 0 for name, of in known}
+        names = listing(f"{name} (spline)" if is_spline[name] else name for name, _ in known)
+        learned = model.adjuster.reference
+        learned = "all participants" if learned is None else f"{learned} only"
+        facts.append(("adjusted for", f"{names}, learned from {learned}; predictions need them"))
     if protocol := model.protocol:
         folds = f"on {protocol['n_splits']} subject-wise folds, repeated {protocol['n_repeats']} x"
         if protocol.get("folds") == "site":

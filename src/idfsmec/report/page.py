@@ -14,7 +14,7 @@ from idfsmec._files import check_writable
 from idfsmec.errors import InputError, listing
 from idfsmec.evaluation import Results
 from idfsmec.progress import Listener, Progress
-from idfsmec.report import channels, clinic, data, scores, style, verdict
+from idfsmec.report import channels, clinic, data, predicted, scores, style, transfer, verdict
 from idfsmec.report.data import TableResults, View
 from idfsmec.report.documents import summarise_audit
 from idfsmec.report.text import (
@@ -48,7 +48,8 @@ FIGURES = (
         "channels",
         channels.weight_views,
         channels.plot_channel_weights,
-        "Weight of each channel: how well its features alone separate the groups.",
+        "Weight of each channel: how well its features alone separate the groups, or predict the "
+        "score.",
     ),
     Figure(
         "heatmap",
@@ -61,9 +62,9 @@ FIGURES = (
         channels.effect_views,
         channels.plot_effects,
         # The first of many were chosen for being large: the winner's curse.
-        "The first features of the ranking, each alone: how much the groups differ, one value per "
-        "participant, with 95 % CI over participants. They were selected for their size: expect "
-        "smaller effects in new participants.",
+        "The first features of the ranking, each alone: how much the groups differ, or its "
+        "correlation with the score, one value per participant, with 95 % CI over participants. "
+        "They were selected for their size: expect smaller effects in new participants.",
     ),
     Figure(
         "selection-frequency-features",
@@ -102,6 +103,8 @@ FIGURES = (
         scores.draw_curves,
         "Mean over folds and missing rates for each number of selected features.",
     ),
+    Figure("observed", predicted.observed_views, predicted.plot_observed, predicted.OBSERVED),
+    Figure("residuals", predicted.residual_views, predicted.plot_residuals, predicted.RESIDUALS),
     Figure("decision-curve", clinic.decision_views, clinic.plot_decision_curve, clinic.CAPTION),
     Figure(
         "imputation",
@@ -130,6 +133,7 @@ FIGURES = (
         "Subsets of the training participants, drawn in each fold; held-out participants are the "
         "same for all numbers. Dotted: chance.",
     ),
+    Figure("transfer", transfer.transfer_views, transfer.plot_transfer, transfer.CAPTION),
     Figure(
         "ablation",
         scores.ablation_views,
@@ -163,7 +167,11 @@ _HARMONIZED = (
 
 
 def write_report(
-    folder: str | Path, *, overwrite: bool = False, progress: Listener | None = None
+    folder: str | Path,
+    *,
+    reliability: float | None = None,
+    overwrite: bool = False,
+    progress: Listener | None = None,
 ) -> Path:
     """Write ``report.html`` and ``figures/`` into a folder of results.
 
@@ -171,6 +179,9 @@ def write_report(
     ----------
     folder : path
         Where :mod:`idfsmec.evaluation` wrote its results.
+    reliability : float, optional
+        Of the score that was predicted, above 0 and at most 1: the page then says which
+        correlation can be expected at most.
     overwrite : bool, default=False
         Whether an existing report is replaced.
     progress : callable, optional
@@ -189,6 +200,11 @@ def write_report(
     ExistingFileError
         It holds a report already.
     """
+    if reliability is not None and not 0 < reliability <= 1:
+        raise InputError(
+            f"reliability is {reliability}: give a number above 0, at most 1",
+            argument="reliability",
+        )
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(
@@ -197,7 +213,7 @@ def write_report(
     page = folder / PAGE
     style.refuse_existing(overwrite, page)
     check_writable(page, folder / FOLDER / "missing.svg")
-    summary, figures = _summarise(Results.read(folder))
+    summary, figures = _summarise(Results.read(folder), reliability)
     drawn = _draw(figures, folder / FOLDER, progress)
     content = style.render_page("report.html", figures=drawn, **summary)
     return style.write_text(page, content)
@@ -257,9 +273,11 @@ def table_figures(table: TableResults) -> list[tuple[Figure, View]]:
     return [(figure, view) for figure in FIGURES for view in figure.query(table)]
 
 
-def _summarise(results: Results) -> tuple[dict[str, Any], dict[str, list[tuple[Figure, View]]]]:
+def _summarise(
+    results: Results, reliability: float | None = None
+) -> tuple[dict[str, Any], dict[str, list[tuple[Figure, View]]]]:
     """Return the summary of results, and the figures of each table."""
-    tables = [TableResults(results, name) for name in results.tables]
+    tables = [TableResults(results, name, reliability=reliability) for name in results.tables]
     figures = {table.name: table_figures(table) for table in tables}
     verdicts = {table.name: _verdict(table) for table in tables}
     findings = {t.name: verdict.summarise_findings(t, verdicts[t.name]["level"]) for t in tables}
@@ -324,6 +342,10 @@ def _summarise_table(
 def _facts(table: TableResults) -> list[tuple[str, str]]:
     facts, dead = table.facts, table.dead
     labels = ", ".join(f"{label}: {count}" for label, count in facts["labels"].items())
+    if target := table.target:
+        labels = f"{target['name']} {target['low']:g} to {target['high']:g}, mean "
+        labels += f"{target['mean']:.1f}, standard deviation {target['sd']:.1f}"
+        labels += f"; {target['n_without']} without it left out" if target["n_without"] else ""
     n_channels, missing = f"{len(facts['channels']) - len(dead)}", facts["share_missing"]
     usable = table.missing.drop(columns=dead, errors="ignore")
     if dead:

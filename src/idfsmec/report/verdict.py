@@ -8,7 +8,7 @@ from typing import Any
 from idfsmec.errors import listing
 from idfsmec.evaluation import Results
 from idfsmec.metrics import CONFOUNDED, site_confounding
-from idfsmec.report import channels, data
+from idfsmec.report import channels, data, predicted
 from idfsmec.report.data import TableResults
 from idfsmec.report.text import metric_name, name_features, percent, plain_records
 
@@ -91,6 +91,11 @@ WARNINGS = {
         "{channels}. The presence of a channel predicts the group, which is not a finding about "
         "the brain. Check why (another cap for patients?), or leave the channels out.",
     ),
+    "missing score": (
+        "Missing channels are associated with the score: {table}",
+        "{channels}. Participants who lack a channel have other scores, which is not a finding "
+        "about the brain. Check why, or leave the channels out.",
+    ),
     "samples": (
         "Sample-wise folds",
         "Samples of one participant are in training and test. A classifier can recognise the "
@@ -129,7 +134,8 @@ def summarise_findings(table: TableResults, level: str) -> dict[str, Any]:
 
     ``level`` is that of its audit.
     """
-    leading, accuracy = table.ranking.head(10), summarise_accuracy(table)
+    leading, score = table.ranking.head(10), predicted.summarise_prediction(table)
+    accuracy = None if table.target else summarise_accuracy(table)
     weights = table.channel_weights
     even = channels.nearly_even(weights)
     halves = channels.summarise_resampling(table)
@@ -147,13 +153,19 @@ def summarise_findings(table: TableResults, level: str) -> dict[str, Any]:
     leaders = leaders or [channel["name"] for channel in top[:1]]
     above = accuracy["above_chance"] if accuracy else "unknown"
     names = name_features(leading.head(3))
+    if table.target:
+        better = score["better"] if score else "unknown"
+        said = predicted.headline(table.target["name"], better, is_stable(halves), names)
+    else:
+        said = headline(level, above, is_stable(halves), names, leaders, even)
     return {
         "channels": top,
         "features": plain_records(leading),
         "accuracy": accuracy,
         "even": even,
         "resampling": halves,
-        "headline": headline(level, above, is_stable(halves), names, leaders, even),
+        "headline": said,
+        "score": score,
         "accuracy_text": say_accuracy(accuracy),
         "stability_text": _describe_stability(halves),
     }
@@ -251,7 +263,8 @@ def _warned(
         missing = channels.associated_missingness(table, with_dead=False)
         if missing:
             present = [f"{row['channel']} (present in {row['has']})" for row in missing]
-            yield "missing", {"table": table.name, "channels": listing(present, 3)}
+            warned = "missing score" if table.target else "missing"
+            yield warned, {"table": table.name, "channels": listing(present, 3)}
         share = _confounding(table.facts.get("sites", []))
         if protocol.get("harmonize") is True and share >= CONFOUNDED:
             yield "sites", {"table": table.name, "share": percent(share)}

@@ -13,13 +13,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, check_random_state, get_tags
 
-from idfsmec._parallel import run_tasks
+from idfsmec._parallel import count_jobs, run_tasks
 from idfsmec._validation import (
     Constraints,
     HasMethods,
@@ -108,7 +107,8 @@ class StabilitySelector(RankingSelector):
     selections_ : ndarray of bool, shape (n_resamples, n_features)
     stability_ : Stability
         Nogueira's measure between the two halves of a pair, which share no subject: the mean over
-        pairs, with a 95 % CI of that mean over random pairs of these subjects.
+        pairs. Its 95 % CI is of that mean over random halves of these subjects: with other
+        subjects stability varies more.
     threshold_ : float
     expected_false_ : float
         Bound on the expected number of false selections at ``threshold_``.
@@ -232,7 +232,7 @@ class StabilitySelector(RankingSelector):
         impute = not get_tags(selector).input_tags.allow_nan and bool(np.isnan(X).any())
         # Each half is left out by the other of its pair.
         left_out = [halves[number ^ 1] for number in range(len(halves))]
-        n_jobs = effective_n_jobs(self.n_jobs)
+        n_jobs = count_jobs(self.n_jobs)
         # Each half needs a matrix of features per channel.
         fitting = _ELEMENTS // (X.shape[1] * max(columns.size for columns in self._columns))
         size = max(1, min(fitting, _TOGETHER, -(-len(halves) // n_jobs)))
@@ -344,7 +344,7 @@ def _stability_of_pairs(selections: NDArray[np.bool_]) -> Stability:
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """Stability with its confidence interval.
+    """Stability with its 95 % CI over selections from the same subjects, not over studies.
 
     1 is the same selection every time, 0 what random selections of the same sizes would give;
     NaN where it is undefined (fewer than two selections; nothing or everything selected).
@@ -370,7 +370,8 @@ def selection_stability(selected: ArrayLike) -> Stability:
 
     The measure is corrected for chance, allows selections of different sizes, and reaches 1
     exactly when all selections agree. For selections of one size it is the mean of Kuncheva's
-    index over all pairs. The 95 % interval is asymptotic in the number of selections.
+    index over all pairs. The 95 % interval is asymptotic in the number of selections; for
+    selections from parts of the same subjects it says nothing about other subjects.
 
     Parameters
     ----------

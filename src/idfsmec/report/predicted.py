@@ -1,0 +1,260 @@
+"""A score that is predicted: agreement by participant, residuals, what reliability allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from idfsmec.evaluation.statistics import interval_by_fold
+from idfsmec.metrics import SCORE_METRICS
+from idfsmec.report import data, style
+from idfsmec.report.data import TableResults, View
+from idfsmec.report.text import format_range, format_score, metric_name, percent
+
+#: Test-retest reliability that features of EEG power have.
+EEG_RELIABILITY = (0.6, 0.9)
+OBSERVED = (
+    "Each point is a participant: the mean of predictions while held out against the score. Grey: "
+    "both are equal. Coloured: the regression of the score on its prediction, whose slope is 1 "
+    "where predictions are as wide apart as they should be."
+)
+RESIDUALS = (
+    "Score minus prediction of each participant. Predictions that are drawn to the mean leave "
+    "residuals that rise with the score; a trend with age is what the prediction missed or took "
+    "from age."
+)
+#: The sentence over a table with a score: whether predictions are better than the mean, whether
+#: the selection is stable, and what is said.
+HEADLINES: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    (
+        "no",
+        ("yes", "no", "unknown"),
+        "The prediction of {name} is not better than the mean of the participants trained on. "
+        "First in the ranking, without evidence: {features}.",
+    ),
+    (
+        "unknown",
+        ("yes", "no", "unknown"),
+        "First in the ranking for {name}: {features}. Whether they predict it was not measured.",
+    ),
+    ("yes", ("yes",), "{name} is predicted better than by the mean. Leading: {features}."),
+    (
+        "yes",
+        ("no",),
+        "{name} is predicted better than by the mean, by which features is open. Leading, not "
+        "stable: {features}.",
+    ),
+    (
+        "yes",
+        ("unknown",),
+        "{name} is predicted better than by the mean. Leading, stability not measured: "
+        "{features}.",
+    ),
+)
+
+
+def headline(name: str, better: str, stable: str, features: str) -> str:
+    """Return the first of ``HEADLINES`` that fits; nothing where nothing was ranked."""
+    if not features:
+        return ""
+    found = (
+        text
+        for is_better, agreeing, text in HEADLINES
+        if better == is_better and stable in agreeing
+    )
+    return next(found).format(name=name, features=features)
+
+
+def summarise_prediction(table: TableResults) -> dict[str, Any] | None:
+    """Summarise how well methods predict a score at the lowest missing rate; None for classes.
+
+    ``better`` is "yes" where the CI of R2 of the proposed method lies above 0, and ``sentence``
+    says it; ``header`` and ``rows`` have the scores of all methods.
+    """
+    if table.target is None:
+        return None
+    every = table.rows()
+    if every.empty:
+        return None
+    every = data.lowest_rate(every)
+    scored = {
+        method: _scores(every[every["method"] == method])
+        for method in data.sort_methods(every["method"], table.methods)
+    }
+    main = table.main if table.main in scored else next(iter(scored))
+    r2, low = scored[main]["subject_r2"], scored[main]["subject_r2"]["low"]
+    better = "unknown" if low is None or np.isnan(low) else "yes" if low > 0 else "no"
+    rows = [
+        [table.label(method), *(_cell(metric, values[metric]) for metric in SCORE_METRICS[:-1])]
+        + [format_score("subject_mae", values["subject_mae_of_mean"]["mean"])]
+        for method, values in scored.items()
+    ]
+    header = ["Method", *(metric_name(metric) for metric in SCORE_METRICS)]
+    slope = _calibration(_by_participant(table, main))
+    return {
+        "name": table.target["name"],
+        "method": table.label(main),
+        "better": better,
+        "r2": r2,
+        "sentence": _sentence(table, main, scored[main], better),
+        "calibration": "" if slope is None else _say_slope(slope[0]),
+        "ceiling": _ceiling(table),
+        "header": header,
+        "rows": rows,
+    }
+
+
+def _scores(rows: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """Return mean and 95 % CI of each metric over folds and repeats."""
+    found = {}
+    for metric in SCORE_METRICS:
+        folds = data.task_scores(rows.assign(**{metric: rows[metric].fillna(0)}), metric)
+        ci = interval_by_fold(folds.groupby(["seed", "fold"], sort=False)["value"].mean())
+        found[metric] = {"mean": ci.mean, "low": ci.low, "high": ci.high}
+    return found
+
+
+def _cell(metric: str, values: Mapping[str, float]) -> str:
+    text = format_score(metric, values["mean"])
+    ends = [values["low"], values["high"]]
+    return text if np.isnan(ends).any() else f"{text} ({format_range(metric, *ends)})"
+
+
+def _sentence(table: TableResults, method: str, values: Mapping[str, Any], better: str) -> str:
+    errors = [
+        format_score("subject_mae", values[name]["mean"])
+        for name in ("subject_mae", "subject_mae_of_mean")
+    ]
+    said = {
+        "yes": "better than the mean of the participants trained on",
+        "no": "not better than the mean of the participants trained on",
+        "unknown": "whether it is better than the mean is open",
+    }
+    return (
+        f"{table.label(method)}: R² {_cell('subject_r2', values['subject_r2'])}, {said[better]}; "
+        f"Spearman's correlation {_cell('subject_spearman', values['subject_spearman'])}; mean "
+        f"absolute error {errors[0]}, that of the mean {errors[1]}."
+    )
+
+
+def _ceiling(table: TableResults) -> str:
+    """Say which correlation a score of this reliability allows; nothing where it is not known."""
+    reliability = table.reliability
+    if reliability is None:
+        return ""
+    worst, best = EEG_RELIABILITY
+    most, low, high = (np.sqrt(reliability * of_eeg) for of_eeg in (1.0, worst, best))
+    return (
+        f"With a reliability of {reliability:g} a perfect prediction of the true score would "
+        f"correlate with the observed one by {most:.2f}; from features of the EEG, "
+        f"whose reliabilities are {worst:g} to {best:g}, by {low:.2f} to {high:.2f}."
+    )
+
+
+def _by_participant(table: TableResults, method: str | None) -> pd.DataFrame:
+    """Return true and mean predicted scores of participants, with their ages where known."""
+    kept = table.results.predicted
+    kept = kept[(kept["table"] == table.name) & (kept["method"] == method)]
+    means = kept.groupby("subject")[["true", "predicted", "mean"]].mean()
+    ages = (table.target or {}).get("ages") or []
+    return means.assign(age=[ages[subject] if ages else np.nan for subject in means.index])
+
+
+def _calibration(means: pd.DataFrame) -> tuple[float, float] | None:
+    """Return slope and intercept of the regression of scores on predictions; None without any."""
+    if len(means) < 3 or means["predicted"].std() < 1e-9 * (1 + means["predicted"].abs().max()):
+        return None
+    slope, intercept = np.polyfit(means["predicted"], means["true"], 1)
+    return float(slope), float(intercept)
+
+
+def _say_slope(slope: float) -> str:
+    text = f"Calibration slope {slope:.2f}".replace("-", "−")
+    if slope < 0.8:
+        return f"{text}: predictions are further apart than the scores they stand for."
+    if slope > 1.25:
+        return f"{text}: predictions are closer together than they could be."
+    return f"{text}."
+
+
+def plot_observed(means: pd.DataFrame, name: str, note: str = "", ax: Axes | None = None) -> Axes:
+    """Draw observed against predicted scores of participants, with identity and calibration.
+
+    Parameters
+    ----------
+    means : DataFrame
+        One row for each participant: ``true`` and ``predicted``.
+    name : str
+        Of the score.
+    note : str
+        The line under the title.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = style.make_axes(ax, 4.6, 4.4)
+    x, y = means["predicted"], means["true"]
+    ends = np.array([min(x.min(), y.min()), max(x.max(), y.max())])
+    ax.plot(ends, ends, color=style.MUTED, linewidth=1, linestyle=":", label="identity")
+    ax.scatter(x, y, s=22, color=style.EMPHASIS, alpha=0.6, linewidth=0)
+    if (line := _calibration(means)) is not None:
+        at = np.array([x.min(), x.max()])
+        label = f"calibration, slope {line[0]:.2f}".replace("-", "−")
+        ax.plot(at, line[0] * at + line[1], color=style.EMPHASIS, linewidth=2, label=label)
+    texts = [f"predicted {p:.1f}, observed {t:g}" for p, t in zip(x, y, strict=True)]
+    style.show_values(ax, x, y, texts)
+    ax.set(xlabel=f"predicted {name}", ylabel=f"observed {name}")
+    ax.legend(frameon=False, labelcolor=style.INK)
+    return style.style_axes(ax, f"Observed against predicted {name}", note)
+
+
+def plot_residuals(
+    means: pd.DataFrame, by: str, name: str, note: str = "", ax: Axes | None = None
+) -> Axes:
+    """Draw residuals of participants against the score (``by="true"``) or against age.
+
+    Parameters as of :func:`plot_observed`, and a column ``age``.
+    """
+    ax = style.make_axes(ax, 4.6, 3.6)
+    known = means.dropna(subset=[by])
+    residual = known["true"] - known["predicted"]
+    ax.axhline(0, color=style.MUTED, linewidth=1, linestyle=":")
+    ax.scatter(known[by], residual, s=22, color=style.EMPHASIS, alpha=0.6, linewidth=0)
+    against = name if by == "true" else by
+    texts = [f"{against} {v:g}: {r:+.1f}" for v, r in zip(known[by], residual, strict=True)]
+    style.show_values(ax, known[by], residual, texts)
+    ax.set(xlabel=against, ylabel="observed minus predicted")
+    return style.style_axes(ax, f"Residuals against {against}", note)
+
+
+def observed_views(table: TableResults) -> Iterator[View]:
+    """Yield observed against predicted scores of the proposed method, or of the first one."""
+    for means, options in _predicted(table):
+        yield View({"means": means, **options}, means[["true", "predicted"]])
+
+
+def residual_views(table: TableResults) -> Iterator[View]:
+    """Yield residuals against the score, and against age where it is known and differs."""
+    for means, options in _predicted(table):
+        for by, variant in (("true", "score"), ("age", "age")):
+            if means[by].nunique() > 2:
+                arguments = {"means": means, "by": by, **options}
+                yield View(arguments, means[["true", "predicted", "age"]], variant)
+
+
+def _predicted(table: TableResults) -> Iterator[tuple[pd.DataFrame, dict[str, Any]]]:
+    kept = table.results.predicted
+    methods = list(dict.fromkeys(kept.loc[kept["table"] == table.name, "method"]))
+    if table.target is None or not methods:
+        return
+    method = table.main if table.main in methods else methods[0]
+    rate = kept["rate"].min()
+    removed = f" · {percent(rate)} of channels removed" if rate else ""
+    note = f"{table.label(method)} · {table.note()}{removed}"
+    yield _by_participant(table, method), {"name": table.target["name"], "note": note}
