@@ -18,7 +18,7 @@ import pandas as pd
 from scipy import special
 from scipy.stats import rankdata
 
-from idfsmec.metrics import Codes, Floats, holm
+from idfsmec.metrics import Codes, Floats, auc_variance, holm
 
 #: Level of each family of facts: both together are wrong in at most 5 % of studies.
 ALPHA = 0.025
@@ -308,9 +308,7 @@ def detectable_auc(
     low, high = 0.5, 1.0
     for _ in range(50):  # bisection
         auc = (low + high) / 2
-        first, second = auc / (2 - auc) - auc**2, 2 * auc**2 / (1 + auc) - auc**2
-        variance = auc * (1 - auc) + (n_positive - 1) * first + (n_negative - 1) * second
-        spread = math.sqrt(max(variance / (n_positive * n_negative), 0.0))
+        spread = math.sqrt(auc_variance(auc, n_positive, n_negative))
         is_found = auc - 0.5 >= reach * at_chance + special.ndtri(power) * spread
         low, high = (low, auc) if is_found else (auc, high)
     return high

@@ -155,7 +155,8 @@ def command(**described: Any) -> Callable[[Function], Function]:
 
         # The type of what is returned is not looked at: only a type checker imports it.
         kinds = {key: kind for key, kind in function.__annotations__.items() if key != "return"}
-        hints = typing.get_type_hints(SimpleNamespace(__annotations__=kinds), function.__globals__)
+        names = inspect.unwrap(function).__globals__
+        hints = typing.get_type_hints(SimpleNamespace(__annotations__=kinds), names)
         parameters = []
         for key, parameter in inspect.signature(function).parameters.items():
             declared = described.get(key, "")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     also="Further columns of the table that describe circumstances, such as medication,hour.",
     condition=options.CONDITION,
 )
+@options.clustered
 def audit(
     table: AnyPath,
     out: AnyPath = Path("audit"),
@@ -28,6 +29,7 @@ def audit(
     per: Per | None = None,
     folds: Folds | None = None,
     jobs: int = -1,
+    dask: str | None = None,
     force: bool = False,
 ) -> Audit:
     """Test whether the groups differ in who or how was recorded, and if the EEG shows it.

@@ -25,12 +25,15 @@ if TYPE_CHECKING:
     tables=options.argument("TABLE", "Feature tables: Parquet, CSV, or folders of Parquet files."),
     experiment=f"Experiments, separated by commas: {', '.join(options.EXPERIMENTS)}.",
     condition=options.CONDITION,
+    by="Cut tables by a column, such as condition or site: each part counts as a table, for "
+    "transfer.",
     rates="Shares of channels to remove, such as 0,0.1,0.5. By default 0 to 0.5.",
     patterns=f"Which channels are removed together: {', '.join(options.PATTERNS)}.",
     k="Numbers of features, such as 10,20,50. By default 10 to 100.",
     part="Compute a part of the tasks, such as 3/16, into a folder of its own in OUT. The same "
     "command without --part puts parts together.",
 )
+@options.clustered
 def benchmark(
     tables: AnyPaths,
     out: AnyPath = Path("results"),
@@ -38,6 +41,7 @@ def benchmark(
     target: str | None = None,
     order: Names | None = None,
     condition: Names | None = None,
+    by: str | None = None,
     per: Per | None = None,
     methods: Names | None = None,
     imputer: str | None = None,
@@ -67,6 +71,8 @@ def benchmark(
         idfsmec benchmark table.parquet --experiment electrodes,participants --repeats 10
         idfsmec benchmark table.parquet --folds site --harmonize all
         idfsmec benchmark table.parquet --target bdi
+        idfsmec benchmark a.csv b.csv --experiment transfer --harmonize all
+        idfsmec benchmark table.parquet --experiment transfer --by condition
 
     Finished tasks are kept in OUT/store.sqlite. Give the same command to resume
     after a stop; after a change of options only new tasks are computed. Several
@@ -103,13 +109,12 @@ def benchmark(
         **options.parse_folds(folds),
     }
     protocol = {key: value for key, value in changes.items() if value is not None}
-    named = read_tables(paths, condition, per, target, order)
+    named = read_tables(paths, condition, per, target, order, by)
     if "audit" in experiments and any(table.target.is_numeric for table in named.values()):
         remark("the audit takes classes, and is left out", "yellow")
         experiments.remove("audit")
-    options.check_cluster(dask)
     chosen = {"methods": options.split_names(methods)}
-    workers = {"classifier": classifier, "n_jobs": n_jobs, "dask": dask}
+    workers = {"classifier": classifier, "n_jobs": n_jobs}
     imputers = None if imputer is None else [imputer]
     common = {"imputer": imputer, **workers}
     method = ",".join(chosen["methods"] or ()) or None  # one, or it is refused
@@ -117,6 +122,7 @@ def benchmark(
         "accuracy": (evaluation.accuracy, {"prevalence": prevalence, **chosen, **common}),
         "imputation": (evaluation.imputation, {"imputers": imputers, **chosen, **workers}),
         "electrodes": (evaluation.electrodes, common),
+        "transfer": (evaluation.transfer, {**chosen, **common}),
         "participants": (evaluation.participants, {"method": method, **common}),
         "ablation": (paper.ablation, common),
         "sensitivity": (paper.sensitivity, common),
@@ -136,7 +142,7 @@ def benchmark(
             return results
         with stop_cleanly(out), shown() as progress:
             here: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "overwrite": force}
-            if resamples:
+            if resamples and experiments != ["transfer"]:
                 results = evaluation.resampling(named, folder, n_resamples=resamples, **here)
             if "audit" in experiments:
                 results = add_audit(named, folder, **here)
@@ -151,12 +157,16 @@ def read_tables(
     per: str | None = None,
     target: str | None = None,
     order: Any = None,
+    by: str | None = None,
 ) -> dict[str, FeatureTable]:
     """Read tables with their verdicts, and name them by their files, if need be by folders too.
 
-    Warns where the presence of a channel is associated with the diagnosis.
+    Each part counts as a table where they are cut by a column. Warns where the presence of a
+    channel is associated with the diagnosis.
     """
+    from idfsmec.evaluation.transfer import split_tables
     from idfsmec.missing.association import association_warning, missingness_association
+    from idfsmec.table import FeatureTable
     from idfsmec.table.verdicts import stored_verdict
 
     tables: dict[str, FeatureTable] = {}
@@ -168,13 +178,16 @@ def read_tables(
         if name in tables:
             raise InputError(f"{path}: two tables have the name {name}; rename one of the files")
         with warnings_as_lines():
-            table = options.read_table(path, condition, per, name)
+            if by is not None and condition is None:
+                table = FeatureTable.read(path)  # what is cut is not pooled
+            else:
+                table = options.read_table(path, condition, per, name)
             table = options.take_target(table, target, order, name)
         if text := association_warning(missingness_association(table)):
             remark(f"table {name}: {text}", "yellow")
         info = {**table.info, "audit_verdict": stored_verdict(path, table)}
         tables[name] = replace(table, info=info)
-    return tables
+    return tables if by is None else split_tables(tables, by)
 
 
 @contextmanager
@@ -247,6 +260,7 @@ def print_results(results: Results) -> None:
     ):
         for name in results.chosen(experiment)["table"].unique():
             say(f"{name}: {summarise(results, name).sentence}")
+    _print_transfer(results)
     audits = {name: audit.verdict for name, audit in audits_of(results).items()}
     for name in results.tables:
         print_verdict(name, audits.get(name) or results.verdicts.get(name, {}))
@@ -259,6 +273,25 @@ def print_results(results: Results) -> None:
             f"{results.folder / 'store.sqlite'}; give the same command to repeat these tasks.",
             "red",
         )
+
+
+def _print_transfer(results: Results) -> None:
+    """Print the matrices of the method of main interest, if there are any."""
+    from idfsmec.evaluation import transfer_matrix
+    from idfsmec.report.data import main_method
+    from idfsmec.report.transfer import pivot_matrix
+
+    matrix = transfer_matrix(results)
+    if matrix.empty:
+        return
+    names = list(dict.fromkeys(matrix["method"]))
+    method = main_method(names, results.methods) or names[0]
+    for harmonized in matrix["harmonized"].drop_duplicates().tolist():
+        cells = pivot_matrix(matrix, method, harmonized)
+        cells.columns = [f"tested on {name}" for name in cells]
+        how = ", tables harmonized" if harmonized else ""
+        title = f"AUC per participant (95 % CI) of {method}{how}; all methods: transfer.csv"
+        show_frame(title, cells.rename_axis("trained on").reset_index())
 
 
 def _print_means(results: Results, experiment: str) -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     features="Names of features, separated by commas, or a set: paper (default); log, with "
     "logarithms of powers and variance; extended, which is log and four more.",
 )
+@options.clustered
 def features(
     source: str | None = None,
     output: AnyPath = Path("table.parquet"),
@@ -88,7 +89,6 @@ def features(
     output, n_jobs = check_table_path(output, overwrite=force), count_jobs(jobs)
     options.refuse_inputs(output, inputs)
     if dask is not None:
-        options.check_cluster(dask)
         # Workers are in another folder; the name of a data set stays.
         source = str(Path(source).absolute()) if Path(source).exists() else source
         data = data and Path(data).absolute()
@@ -108,7 +108,6 @@ def features(
             output,
             settings,
             n_jobs=n_jobs,
-            dask=dask,
             on_error="skip" if on_error == "skip" else "raise",
             overwrite=force,
             progress=progress,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     remember_participants="Keep keyed hashes of the participants' samples in the model, by which "
     "predict and validate recognise them; so can whoever has their values.",
 )
+@options.clustered
 def train(
     table: AnyPath,
     output: AnyPath = Path("model.skops"),
@@ -40,6 +41,7 @@ def train(
     remember_participants: bool = False,
     repeats: int = 3,
     jobs: int = 1,
+    dask: str | None = None,
     force: bool = False,
 ) -> Model:
     """Fit a model to all participants of a table and measure it on held-out participants.

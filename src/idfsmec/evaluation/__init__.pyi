@@ -11,6 +11,7 @@ from .study_size import (
     participants,
 )
 from .training import train_model
+from .transfer import transfer, transfer_matrix
 from .validation import Validation, validate
 
 __all__ = [
@@ -29,5 +30,7 @@ __all__ = [
     "participants",
     "resampling",
     "train_model",
+    "transfer",
+    "transfer_matrix",
     "validate",
 ]

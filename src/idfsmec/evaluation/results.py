@@ -23,6 +23,7 @@ from idfsmec.table.columns import split_column
 
 #: Experiments whose tasks have no scores: a method on a whole table, on its halves, an audit.
 RANKING, RESAMPLING, AUDIT = "ranking", "resampling", "audit"
+TRANSFER = "transfer"
 #: Columns of ``scores`` in their order. ``seconds`` is measured, all else is reproducible.
 KEYS = ["experiment", "table", "pattern", "rate", "seed", "fold", "method"]
 _SCORES = [
@@ -35,6 +36,10 @@ _SCORES = [
 ]
 _HELD_OUT = ["table", "rate", "seed", "fold", "method", "subject", "true", "probability"]
 _PREDICTED = [*_HELD_OUT[:-1], "predicted", "mean"]
+_TRANSFER = [
+    *("method", "harmonized", "trained_on", "tested_on", "seed", "fold"),
+    *("subject", "true", "probability"),
+]
 _SELECTIONS = [*KEYS, "imputer", "k", "ranking", "n_channels"]
 _RANKING = [
     *("table", "rank", "channel", "feature", "score"),
@@ -91,6 +96,9 @@ class Results:
     predicted : DataFrame
         The same where there is a score: the ``true`` and the ``predicted`` one, and the ``mean``
         of the subjects trained on.
+    transfer : DataFrame
+        Subjects of the experiment ``transfer``: ``method``, ``harmonized``, ``trained_on``,
+        ``tested_on``, ``seed``, ``fold``, ``subject``, ``true`` and ``probability``, as above.
     resampling : dict
         Table name to what :func:`resampling` found; empty where that was not run.
     audit_parts : dict
@@ -116,6 +124,7 @@ class Results:
     predicted: pd.DataFrame = field(
         default_factory=lambda: _held_out([], {}, "predicted", _PREDICTED), repr=False
     )
+    transfer: pd.DataFrame = field(default_factory=lambda: _transfer([]), repr=False)
     resampling: dict[str, Any] = field(default_factory=dict, repr=False)
     audit_parts: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
     verdicts: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
@@ -171,6 +180,7 @@ class Results:
             convergence={name: d.result.found.get("history", []) for name, d in ranked.items()},
             failures=pd.DataFrame(store.failures(), columns=[*KEYS, "attempts", "traceback"]),
             held_out=_held_out(folds, protocols),
+            transfer=_transfer(folds),
             predicted=_held_out(folds, protocols, "predicted", _PREDICTED),
             resampling={
                 d.table.name: d.result.found for d in planned if d.experiment == RESAMPLING
@@ -284,6 +294,16 @@ def _held_out(
     return pd.DataFrame(rows, columns=list(columns))
 
 
+def _transfer(planned: Sequence[Planned]) -> pd.DataFrame:
+    """Return subjects of tables that were not trained on, or of folds held out of them."""
+    rows: list[tuple[Any, ...]] = []
+    for done in planned:
+        if done.experiment == TRANSFER and (held_out := done.result.found.get("held_out")):
+            values = zip(*map(held_out.get, _TRANSFER[6:]), strict=True)
+            rows += [(*map(done.task.get, _TRANSFER[:6]), *of) for of in values]
+    return pd.DataFrame(rows, columns=_TRANSFER)
+
+
 def _ranking(ranked: dict[str, Planned], selections: pd.DataFrame) -> pd.DataFrame:
     """Return rankings of whole tables, best first, with how often folds selected each feature."""
     frames = []
@@ -391,6 +411,10 @@ def write_files(results: Results) -> None:
         (folder / "clinical.csv").unlink(missing_ok=True)
     else:
         write_csv(folder / "clinical.csv", clinical)
+    if not results.transfer.empty:
+        from idfsmec.evaluation.transfer import transfer_matrix
+
+        write_csv(folder / "transfer.csv", transfer_matrix(results))
     for name in ("protocol", "tables", "environment", "convergence", "resampling"):
         write_json(folder / f"{name}.json", getattr(results, name))
     if not (folder / "audit.json").exists():  # an audit replaces it

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from idfsmec._files import check_writable, locked, refuse_moved, replacing
-from idfsmec._parallel import count_jobs, one_blas_thread, run_tasks
+from idfsmec._parallel import count_jobs, on_cluster, one_blas_thread, run_tasks
 from idfsmec.errors import (
     ArgumentError,
     ExistingFileError,
@@ -311,7 +311,8 @@ def extract_table(
     depressed: 4; 0.0% missing)
     """
     settings = settings or FeatureSettings()
-    used, outcomes = _extract(recordings, settings, n_jobs, dask, on_error, parts, progress)
+    with on_cluster(dask):
+        used, outcomes = _extract(recordings, settings, n_jobs, on_error, parts, progress)
     (table,) = _assemble(used, settings)
     return Extraction(_contents([table]), outcomes, on_error, table)
 
@@ -320,7 +321,6 @@ def _extract(
     recordings: Sequence[Recording],
     settings: FeatureSettings,
     n_jobs: int | None,
-    dask: Any,
     on_error: str,
     parts: Path | None,
     progress: Listener | None,
@@ -348,7 +348,7 @@ def _extract(
     # After a failure no recording is begun, and those under way are finished and kept.
     tasks = ((recording.source, recording) for recording in recordings if failure is None)
     tell(Progress("features", 0, total))
-    for index, (outcome, key, unreadable) in run_tasks(task, tasks, n_jobs=n_jobs, dask=dask):
+    for index, (outcome, key, unreadable) in run_tasks(task, tasks, n_jobs=n_jobs):
         refuse_moved(parts, opened, "recordings")
         _refuse_unreadable(*unreadable)
         if outcome.status == "resumed" and parts:
@@ -442,11 +442,11 @@ def extract_to_file(
     path = check_table_path(output, overwrite=overwrite)
     folder = _parts_folder(path)
     busy = f"another process is making {path}; wait for it to end, or choose another name"
-    with locked(folder / "lock", busy):
+    with on_cluster(dask), locked(folder / "lock", busy):
         opened = folder.stat()
         settings, is_file = settings or FeatureSettings(), bool(path.suffix)
         used, outcomes = _extract(
-            recordings, settings, n_jobs, dask, on_error, folder, progress, keep_values=is_file
+            recordings, settings, n_jobs, on_error, folder, progress, keep_values=is_file
         )
         refuse_moved(folder, opened, "recordings")
         if is_file:

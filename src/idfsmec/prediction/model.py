@@ -106,26 +106,34 @@ class Model:
     how well it does; kept in a file by :func:`save_model`.
     """
 
-    estimator: Any  # takes NaN where a channel is missing
-    imputer: ChannelImputer  # its factors tell whether a subject is unlike all in training
-    columns: tuple[str, ...]  # <channel>__<feature>, in the order that the estimator takes
-    # How features were computed: the table's ``info`` without names of subjects and files.
+    #: Classifier that takes NaN where a channel is missing.
+    estimator: Any
+    #: Its factors tell whether a subject is unlike all in training.
+    imputer: ChannelImputer
+    #: ``<channel>__<feature>``, in the order that the estimator takes.
+    columns: tuple[str, ...]
+    #: How features were computed: the table's ``info`` without names of subjects and files.
     settings: Mapping[str, Any] = field(default_factory=dict)
-    # Numbers of subjects and samples it was fitted on, and what was missing.
+    #: Numbers of subjects and samples it was fitted on, and what was missing.
     data: Mapping[str, Any] = field(default_factory=dict)
-    # Where the training subjects lie: see :func:`learn_reference`.
+    #: Where the training subjects lie: centre and precision of their factors, usual distances.
     reference: Mapping[str, Any] = field(default_factory=dict)
-    # How it was evaluated, and the outcome; empty if it was not.
+    #: How it was evaluated; empty if it was not.
     protocol: Mapping[str, Any] = field(default_factory=dict)
+    #: Scores on held-out subjects, see :func:`idfsmec.evaluation.train_model`; empty without.
     performance: Mapping[str, Any] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)  # of the packages in use
-    harmonizer: SiteHarmonizer | None = None  # comes before anything else
-    adjuster: Adjuster | None = None  # comes next
-    # Level, title and reason of the audit of its table; empty if it was not audited.
+    #: Versions of the packages in use.
+    versions: Mapping[str, str] = field(default_factory=dict)
+    #: Comes before anything else; None where sites are left as they are.
+    harmonizer: SiteHarmonizer | None = None
+    #: Comes next; None where nothing is adjusted.
+    adjuster: Adjuster | None = None
+    #: Level, title and reason of the audit of its table; empty if it was not audited.
     audit: Mapping[str, str] = field(default_factory=dict)
-    # Keyed hashes of the training samples, if participants are to be recognised; else empty.
+    #: Keyed hashes of the training samples, if participants are to be recognised; else empty.
     remembered: Mapping[str, Any] = field(default_factory=dict)
-    digest: str = ""  # of the training table; beside the file, not in it
+    #: Digest of the training table; beside the file, not in it.
+    digest: str = ""
 
     @property
     def classes(self) -> list[Any]:

@@ -21,6 +21,7 @@ from .scores import (
 )
 from .style import use_style
 from .text import describe_protocol
+from .transfer import plot_transfer
 from .validation import plot_validation, write_validation
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "plot_electrode_curve",
     "plot_participant_curve",
     "plot_calibration",
+    "plot_transfer",
     "describe_protocol",
     "use_style",
     "plot_validation",

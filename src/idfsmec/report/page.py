@@ -14,7 +14,7 @@ from idfsmec._files import check_writable
 from idfsmec.errors import InputError, listing
 from idfsmec.evaluation import Results
 from idfsmec.progress import Listener, Progress
-from idfsmec.report import channels, clinic, data, predicted, scores, style, verdict
+from idfsmec.report import channels, clinic, data, predicted, scores, style, transfer, verdict
 from idfsmec.report.data import TableResults, View
 from idfsmec.report.documents import summarise_audit
 from idfsmec.report.text import (
@@ -133,6 +133,7 @@ FIGURES = (
         "Subsets of the training participants, drawn in each fold; held-out participants are the "
         "same for all numbers. Dotted: chance.",
     ),
+    Figure("transfer", transfer.transfer_views, transfer.plot_transfer, transfer.CAPTION),
     Figure(
         "ablation",
         scores.ablation_views,

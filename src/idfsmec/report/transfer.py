@@ -1,0 +1,106 @@
+"""Transfer between tables: the matrix of AUCs as a figure and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from idfsmec.evaluation import Results, transfer_matrix
+from idfsmec.report import data, style
+from idfsmec.report.data import TableResults, View
+
+# Above this AUC a cell is dark.
+_DARK = 0.8
+CAPTION = (
+    "Rows: trained on; columns: tested on. AUC per participant with its 95 % CI. Framed: within a "
+    "table, by folds. The others are of a fixed model, with CIs over participants, unless tables "
+    "have participants in common, who are then held out by folds."
+)
+
+
+def pivot_matrix(matrix: pd.DataFrame, method: str, harmonized: bool = False) -> pd.DataFrame:
+    """Return the AUCs of a method with their CIs as text, tables trained on as rows."""
+    of_method = matrix[matrix["method"] == method]
+    # Within a table nothing is harmonized.
+    same = of_method["trained_on"] == of_method["tested_on"]
+    shown = of_method[same | (of_method["harmonized"] == harmonized)]
+    cells = shown.assign(text=[_cell(row) for row in shown.to_dict("records")])
+    orders = {key: list(dict.fromkeys(shown[key])) for key in ("trained_on", "tested_on")}
+    wide = cells.pivot(index="trained_on", columns="tested_on", values="text")
+    return wide.reindex(index=orders["trained_on"], columns=orders["tested_on"]).fillna("")
+
+
+def _cell(row: dict[Any, Any]) -> str:
+    return f"{row['auc']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
+
+
+@style.literal_text
+def plot_transfer(
+    results: Results,
+    method: str | None = None,
+    *,
+    harmonized: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how a method does on each table after training on each other one.
+
+    Parameters
+    ----------
+    results : Results
+        With the experiment :func:`idfsmec.evaluation.transfer`.
+    method : str, optional
+        By default the proposed one, or the first.
+    harmonized : bool, default=False
+        Whether tables were brought to one location and scale.
+    ax : Axes, optional
+        By default a new figure.
+
+    Returns
+    -------
+    Axes
+    """
+    matrix = transfer_matrix(results)
+    method = method or _main_method(results, matrix)
+    texts = pivot_matrix(matrix, method, harmonized)
+    values = texts.map(lambda text: float(text.partition(" ")[0]) if text else np.nan)
+    n_rows, n_columns = texts.shape
+    ax = style.make_axes(ax, 2.6 + 1.25 * n_columns, 1.6 + 0.6 * n_rows)
+    shown = values.to_numpy(dtype=float)
+    image = ax.imshow(shown, cmap=style.SEQUENTIAL, vmin=0.5, vmax=1, aspect="auto")
+    for i, trained in enumerate(texts.index):
+        for j, tested in enumerate(texts.columns):
+            text = str(texts.iloc[i, j]).replace(" (", "\n(")
+            ink = style.PAPER if shown[i, j] > _DARK else style.INK
+            ax.text(j, i, text, ha="center", va="center", color=ink, fontsize="small")
+            if trained == tested:
+                frame = Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor=style.INK)
+                ax.add_patch(frame).set_linewidth(1.6)
+    ax.set_xticks(range(n_columns), list(texts.columns))
+    ax.set_yticks(range(n_rows), list(texts.index))
+    ax.set(xlabel="tested on", ylabel="trained on")
+    note = f"{data.label_of(method, results.methods)}{', harmonized' if harmonized else ''}"
+    style.style_axes(ax, "Trained here, tested there", note, grid=None)
+    style.add_colorbar(ax, image, "AUC per participant")
+    return ax
+
+
+def _main_method(results: Results, matrix: pd.DataFrame) -> str:
+    names = list(dict.fromkeys(matrix["method"]))
+    return data.main_method(names, results.methods) or names[0]
+
+
+def transfer_views(table: TableResults) -> Iterator[View]:
+    """Yield the matrix of the main method, as it is and harmonized."""
+    if table.all_rows("transfer").empty:
+        return
+    matrix = transfer_matrix(table.results)
+    method = _main_method(table.results, matrix)
+    matrix = matrix[matrix["method"] == method]
+    for harmonized in matrix["harmonized"].drop_duplicates().tolist():
+        arguments = {"results": table.results, "method": method, "harmonized": harmonized}
+        yield View(arguments, matrix, variant="harmonized" if harmonized else "")
