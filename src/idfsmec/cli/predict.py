@@ -42,7 +42,7 @@ def predict(
     on_error: OnError = "stop",
     force: bool = False,
 ) -> pd.DataFrame:
-    """Predict the diagnosis of participants from recordings or tables, for research.
+    """Predict the diagnosis or score of participants from recordings or tables, for research.
 
     For example::
 
@@ -125,10 +125,15 @@ def _print_predictions(frame: pd.DataFrame) -> None:
     seen = first["predicted"].notna()
     cells = first[["subject"]].assign(predicted=first["predicted"].where(seen, ""))
     shares = first.filter(like="probability of ")
-    name = shares.columns[0] if shares.shape[1] == 1 else "probability"
-    cells[name] = shares.max(axis=1).map("{:.0%}".format).where(seen, "")
+    interval, written = "95 % CI", "{:.0%} to {:.0%}"
+    if shares.empty:
+        cells["predicted"] = first["predicted"].map("{:.1f}".format).where(seen, "")
+        interval, written = "interval of 95 in 100", "{:.1f} to {:.1f}"
+    else:
+        name = shares.columns[0] if shares.shape[1] == 1 else "probability"
+        cells[name] = shares.max(axis=1).map("{:.0%}".format).where(seen, "")
     limits = zip(first["low"], first["high"], strict=True)
-    cells["95 % CI"] = [f"{low:.0%} to {high:.0%}" if low == low else "" for low, high in limits]
+    cells[interval] = [written.format(*ends) if ends[0] == ends[0] else "" for ends in limits]
     cells["channels"] = first["channels present"].map("{:.0%}".format)
     cells["warning"] = first["warnings"].map(lambda text: "yes" if text else "")
     show_frame(f"{len(first)} of {len(frame)} participants", cells)
