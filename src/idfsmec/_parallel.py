@@ -313,12 +313,21 @@ def _shared_folder() -> Path:
         for left in base.glob("idfsmec-shared-*"):
             with suppress(OSError):  # its process lives, or it is of another user
                 lock = _lock_folder(left)
+                _remove_semaphores(left / "process")
                 shutil.rmtree(left, ignore_errors=True)
                 os.close(lock)
         _lock_folder(folder)
+        (folder / "process").write_text(str(os.getpid()))
         folder = folder.rename(base / f"idfsmec-shared{folder.name[8:]}")  # locked at its birth
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+def _remove_semaphores(process: Path) -> None:
+    """Remove what joblib's workers of a dead process, whose number is in the file, were led by."""
+    with suppress(OSError, ValueError):
+        for left in _MEMORY.glob(f"sem.loky-{int(process.read_text())}-*"):
+            left.unlink(missing_ok=True)
 
 
 def _lock_folder(folder: Path) -> int:

@@ -25,7 +25,7 @@ from idfsmec.audit.association import (
     distance_from_median,
     judge_family,
 )
-from idfsmec.errors import InputError
+from idfsmec.errors import InputError, find_name
 from idfsmec.metrics import (
     Codes,
     Floats,
@@ -138,8 +138,10 @@ def recording_variables(table: FeatureTable, also: Sequence[str] = ()) -> pd.Dat
     [250.0, 3.0]
     """
     samples, rows = _sample_facts(table), pd.DataFrame() if table.rows is None else table.rows
-    if unknown := [name for name in also if name not in rows]:
-        raise InputError(f"the table has no column {unknown[0]!r} beside its features")
+    also = [
+        find_name(name, map(str, rows), f"the table has no column {name!r} beside its features")
+        for name in also
+    ]
     for name in map(str, rows):
         if _is_taken(name, also):
             samples[name] = rows[name].to_numpy()

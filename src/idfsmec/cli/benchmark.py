@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import print_verdict, remark, say, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import (
+    print_verdict,
+    remark,
+    say,
+    say_next,
+    show_frame,
+    shown,
+    warnings_as_lines,
+)
 from idfsmec.cli.options import AnyPath, AnyPaths, Folds, Harmonize, Names, Per
 from idfsmec.errors import InputError
 
@@ -265,6 +273,7 @@ def print_results(results: Results) -> None:
     for name in results.tables:
         print_verdict(name, audits.get(name) or results.verdicts.get(name, {}))
     say("results:", results.folder)
+    say_next("report", results.folder)
     if n_failed := len(results.failures):
         first = results.failures.iloc[0]
         remark(

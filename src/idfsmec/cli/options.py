@@ -194,6 +194,9 @@ def check_numbers(*, repeats: int = 1, resamples: int = 0) -> None:
 def check_output(path: AnyPath, ending: str, force: bool, inputs: Sequence[Path] = ()) -> Path:
     """Refuse, before any work, an output file that cannot or should not be written."""
     path = Path(path)
+    for source in inputs:
+        if not source.exists():
+            raise InputError(f"{source}: there is no such file.")
     check_writable(path)
     if path.is_dir():
         raise InputError(f"{path} is a folder; give the name of a file with -o.")

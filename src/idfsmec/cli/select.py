@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import print_verdict, say, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import print_verdict, say, say_next, show_frame, shown, warnings_as_lines
 from idfsmec.cli.options import AnyPath, AnyPaths, Harmonize, Names, Per
 from idfsmec.errors import InputError
 
@@ -145,6 +145,7 @@ def select(
     for path, verdict in zip(paths, verdicts, strict=True):
         print_verdict(path, verdict)
     say(f"ranking of {len(features)} features:", output)
+    _print_next(paths)
     return features
 
 
@@ -295,6 +296,11 @@ def _add_adjusted(features: pd.DataFrame, table: FeatureTable) -> pd.DataFrame:
     names = features["channel"] + "__" + features["feature"]
     adjusted = adjusted.set_index(table.X.columns).loc[names]
     return features.join(adjusted.reset_index(drop=True))
+
+
+def _print_next(paths: Sequence[Path]) -> None:
+    if not _has_summary(paths):
+        say_next("benchmark", *paths, "--out results")
 
 
 def _print_target(table: FeatureTable) -> None:

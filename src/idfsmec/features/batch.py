@@ -16,6 +16,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from os import PathLike
@@ -401,6 +402,8 @@ def check_table_path(output: str | PathLike[str], *, overwrite: bool = False) ->
     else:
         file_format(path)
         check_writable(_parts_folder(path), *files_beside(path))
+    if path.exists():
+        _remove_finished_parts(path)
     if not overwrite and (any(path.iterdir()) if path.is_dir() else path.exists()):
         raise ExistingFileError(path)
     return path
@@ -475,6 +478,16 @@ def _write_pieces(
 def _parts_folder(output: Path) -> Path:
     """Name the folder beside a table that keeps finished recordings until it is written."""
     return output.with_name(f".{output.name}.parts")
+
+
+def _remove_finished_parts(table: Path) -> None:
+    """Remove parts that a run left which was killed after it had written their table."""
+    folder = _parts_folder(table)
+    if not folder.is_dir():
+        return
+    with suppress(InputError), locked(folder / "lock", "a run is writing parts"):
+        if all(part.stat().st_mtime <= table.stat().st_mtime for part in folder.glob("*.npz")):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _try_out(settings: FeatureSettings) -> None:
