@@ -10,6 +10,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from matplotlib.figure import Figure
 
+from tests import seeds  # isort: skip - before idfsmec, whose modules take NumPy's generators
+
 from idfsmec.cli.console import console
 from idfsmec.recordings import simulate_cohort
 from tests.clusters import two_workers
@@ -25,6 +27,11 @@ patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("searching", max_examples=100, **patient)
 settings.register_profile("steady", derandomize=True, max_examples=20, **patient)
 settings.load_profile("steady")
+
+
+def pytest_runtest_setup(item):
+    """Allow generators without a seed only in tests of chance itself."""
+    seeds.by_chance = item.get_closest_marker("chance") is not None
 
 
 def pytest_collection_finish():

@@ -316,3 +316,42 @@ def test_a_cluster_behind_certificates_computes_the_same_and_asks_for_them(
             pytest.raises(InputError, match=r"no\.pem: there is no such file"),
         ):
             extract_table(recordings, dask=address)
+
+
+MEMORY = Path("/dev/shm")  # noqa: S108 - where Linux keeps semaphores
+WORK = """
+import os, sys, time
+import numpy as np
+from functools import partial
+from idfsmec._parallel import run_tasks
+
+def work(task, values):
+    return values.sum() + task
+
+if __name__ == "__main__":
+    done = list(run_tasks(partial(work, values=np.ones(100_000)), range(4), n_jobs=2))
+    print(len(done), os.getpid(), flush=True)
+    time.sleep(float(sys.argv[1]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not MEMORY.is_dir(), reason="needs semaphores that are files")
+def test_what_a_killed_group_of_processes_leaves_is_removed_by_the_next_run(tmp_path):
+    program = tmp_path / "work.py"
+    program.write_text(WORK)
+    command = [sys.executable, str(program)]
+    killed = subprocess.Popen(
+        [*command, "600"],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with killed:
+        number = killed.stdout.readline().split()[1]
+        os.killpg(killed.pid, signal.SIGKILL)
+    pattern = f"sem.loky-{number}-*"
+    assert list(MEMORY.glob(pattern))
+    subprocess.run([*command, "0"], env=ENVIRONMENT, check=True, capture_output=True)
+    assert not list(MEMORY.glob(pattern))

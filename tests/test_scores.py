@@ -55,7 +55,7 @@ def test_the_variance_of_an_auc_is_hanley_and_mcneils():
 
 
 @pytest.mark.parametrize("scores", [[0.7, 0.8, 0.9, 0.8, 0.7], [[0.5, 0.75, 1.0], [1, 1, 0.5]]])
-def test_the_interval_of_scores_by_fold_is_nadeau_and_bengios_on_the_logit_scale(scores):
+def test_the_interval_of_scores_by_fold_is_nadeau_and_bengios_between_0_and_1_wilsons(scores):
     folds = np.atleast_2d(scores)
     k, mean = folds.shape[1], folds.mean()
     error = np.sqrt((1 / folds.size + 1 / (k - 1)) * folds.var(ddof=1))
@@ -66,9 +66,15 @@ def test_the_interval_of_scores_by_fold_is_nadeau_and_bengios_on_the_logit_scale
     for n in (20, 4000):
         share = (mean * n + 1) / (n + 2)
         at_least = max(error, np.sqrt(share * (1 - share) / n))
-        ends = np.log(mean / (1 - mean)) + np.array([-t, t]) * at_least / (mean * (1 - mean))
+        # Wilson's of as many participants as have this error: where the deviate is t.
+        n_effective = share * (1 - share) / at_least**2
+
+        def beyond(p, n=n_effective):
+            return (mean - p) ** 2 - t**2 * p * (1 - p) / n
+
         found = fold_interval(scores, n)
-        assert (found.low, found.high) == pytest.approx(tuple(1 / (1 + np.exp(-ends))))
+        ends = brentq(beyond, 1e-9, mean), brentq(beyond, mean, 1 - 1e-9)
+        assert (found.low, found.high) == pytest.approx(ends)
         assert found.standard_error == pytest.approx(at_least)
     perfect = fold_interval([1.0] * 5, 40)
     assert perfect.low < 0.95 < perfect.high == perfect.mean == 1.0

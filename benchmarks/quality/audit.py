@@ -33,11 +33,12 @@ from idfsmec.audit.confounding import (
     FAMILIES,
     LabelledSubjects,
     adjusting_columns,
-    auc_of_subjects,
+    auc_of_folds,
     held_out_auc,
     judge_facts,
+    separation_p,
 )
-from idfsmec.audit.verdict import answers_of, found_units, judge, what_was_missed
+from idfsmec.audit.verdict import SEPARATES, answers_of, found_units, judge, what_was_missed
 
 N_FOLDS = 10
 LEVELS = ("green", "grey", "amber", "red")
@@ -286,7 +287,8 @@ def audit_study(
             decisions[:, 1:], variables, found_units(tests, family), subjects.y, seed=seed
         )
     ]
-    eeg = auc_of_subjects(decisions, subjects.y)
+    eeg = auc_of_folds(decisions, subjects.y, fold_of)
+    eeg["p"] = separation_p(decisions, subjects.y)
     recording = {**tests, "coincide": coincide, "described": True}
     missed = what_was_missed(tests, np.bincount(study.y).tolist(), eeg)
     level, why = judge(answers_of(recording, eeg, carried, missed))
@@ -298,7 +300,8 @@ def audit_study(
         "level": level,
         "why": why,
         "eeg": eeg["auc"],
-        "shown": eeg["low"] > 0.5,
+        "p": eeg["p"],
+        "shown": eeg["p"] <= SEPARATES,
         "detectable": missed["auc"],
         "found": found_units(tests),
     }
@@ -348,7 +351,7 @@ def main() -> None:
     features, judged = read_features(options.table), options.generator == "judge"
     done = _read(options.out)
     known = {(row["cell"], row["n"], row["which"], row["seed"]) for row in done}
-    first = 100_000 if judged else 0
+    first = 200_000 if judged else 0
     todo = [
         (name, n, which, first + seed)
         for seed in range(options.studies)

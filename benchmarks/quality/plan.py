@@ -38,42 +38,43 @@ def draw(rng, n, share, n_epochs, shift, loadings, heavy):
 
 
 def study(n, share, n_epochs, signal, seed, heavy):
-    """Scores of two methods by fold, and their AUC on new participants."""
+    """Scores of a method and two others by fold, and their AUC on new participants."""
     rng = np.random.default_rng([seed, n, n_epochs, 815])
     loadings = (0.9 if heavy else 0.6) * rng.normal(size=(2 if heavy else 4, SIZE))
     shift = np.zeros(SIZE)
     informative = rng.permutation(SIZE)[:8]
     shift[informative] = signal
-    # The second method has two of the informative features and others.
-    methods = [np.arange(SIZE), np.r_[informative[:2], np.setdiff1d(np.arange(SIZE), informative)]]
+    # The second method lacks six of the informative features, the third has ten of all by chance.
+    nested = np.r_[informative[:2], np.setdiff1d(np.arange(SIZE), informative)]
+    methods = [np.arange(SIZE), nested, rng.permutation(SIZE)[:10]]
     how = {"shift": shift, "loadings": loadings, "heavy": heavy}
     X, y = draw(rng, n, share, n_epochs, **how)
     new, new_y = draw(rng, N_NEW, 0.5, n_epochs, **how)
     truth = [score(decide(X[..., of], y, new[..., of]), new_y)[0] for of in methods]
-    folds = np.empty((N_REPEATS, N_SPLITS, 2))
+    folds = np.empty((N_REPEATS, N_SPLITS, len(methods)))
     for repeat in range(N_REPEATS):
         splits = make_folds(y, np.arange(n), n_splits=N_SPLITS, random_state=1000 * seed + repeat)
         for at, (train, test) in enumerate(splits):
             for method, of in enumerate(methods):
                 decisions = decide(X[train][..., of], y[train], X[test][..., of])
                 folds[repeat, at, method] = score(decisions, y[test])[0]
-    row = {"n": n, "share": share, "epochs": n_epochs, "signal": signal, "heavy": heavy}
-    row |= {"truth": truth[0], "other": truth[1]}
-    for repeats in (1, 3, N_REPEATS):
-        some = folds[:repeats]
-        factor = 1 / (repeats * N_SPLITS) + 1 / (N_SPLITS - 1)
-        difference = (some[..., 0] - some[..., 1]).ravel()
-        row[f"mean {repeats}"], row[f"difference {repeats}"] = (
-            some[..., 0].mean(),
-            difference.mean(),
-        )
-        row[f"error {repeats}"] = np.sqrt(factor * some[..., 0].var(ddof=1))
-        row[f"error of difference {repeats}"] = np.sqrt(factor * difference.var(ddof=1))
-        t = difference.mean() / max(row[f"error of difference {repeats}"], 1e-12)
-        for df in (N_SPLITS - 1, repeats * N_SPLITS - 1):
-            p = 2 * special.stdtr(df, -abs(t))
-            row |= {f"found {repeats} {df} {m}": p < 0.05 / m for m in (1, 13)}
-    return row
+    rows = []
+    for at, other in enumerate(("nested", "ten features"), start=1):
+        row = {"n": n, "share": share, "epochs": n_epochs, "signal": signal, "other": other}
+        row |= {"truth": truth[0], "true difference": truth[0] - truth[at]}
+        for repeats in (1, 3, N_REPEATS):
+            first, second = folds[:repeats, :, 0], folds[:repeats, :, at]
+            difference = (first - second).ravel()
+            factor = 1 / difference.size + 1 / (N_SPLITS - 1)
+            error = np.sqrt(factor * difference.var(ddof=1))
+            row[f"mean {repeats}"], row[f"difference {repeats}"] = first.mean(), difference.mean()
+            row[f"error {repeats}"] = np.sqrt(factor * first.var(ddof=1))
+            row[f"error of difference {repeats}"] = error
+            for df in (N_SPLITS - 1, repeats * N_SPLITS - 1):
+                p = 2 * special.stdtr(df, -abs(difference.mean() / max(error, 1e-12)))
+                row |= {f"found {repeats} {df} {m}": p < 0.05 / m for m in (1, 13)}
+        rows.append(row)
+    return rows
 
 
 def halves(n, effect, seed, k, heavy):
@@ -116,10 +117,11 @@ def main() -> None:
     seeds = range(options.first_seed, options.first_seed + options.studies)
     cells = itertools.product((40, 80, 200), (0.5, 0.25), (1,), (0.3, 0.5, 0.8))
     rows = [
-        study(*cell, seed, options.heavy)
+        row
         for cell in cells
         if cell[0] * cell[1] >= N_SPLITS
         for seed in seeds
+        for row in study(*cell, seed, options.heavy)
     ]
     options.out.mkdir(exist_ok=True)
     pd.DataFrame(rows).to_csv(options.out / "methods.csv", index=False)

@@ -46,7 +46,7 @@ print(summaries[2].describe())
 # weights differ slightly.
 selector = IDFSMEC(n_features_to_select=5).fit_summaries(summaries)
 rows = FeatureTable.concat([a, b, c])
-pooled = IDFSMEC().fit(rows)
+pooled = IDFSMEC().fit(rows.X, rows.y)
 fig, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
 ax.axline((0, 0), slope=1, color="0.8", zorder=0)
 ax.scatter(pooled.scores_, selector.scores_)

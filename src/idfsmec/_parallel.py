@@ -25,6 +25,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextvars import ContextVar
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,11 @@ _SHARED_FROM = 100_000
 _MEMORY = Path("/dev/shm")  # noqa: S108 - folders there are ours
 #: Packages whose versions each result is kept with.
 _COMPUTING = ("numpy", "scipy", "scikit-learn")
+#: Seconds for which a cluster may have no worker.
+_PATIENCE = 300.0
+#: The client of the block of :func:`on_cluster` that is running.
+_cluster: ContextVar[Any] = ContextVar("cluster", default=None)
+_LOG = logging.getLogger("idfsmec")
 _watched = threading.Event()
 
 
@@ -73,13 +79,17 @@ def computing_versions() -> dict[str, str]:
 def count_jobs(n_jobs: int | None) -> int:
     """Return how many processes a number of jobs means, as in joblib and scikit-learn.
 
-    None is 1, unless ``joblib.parallel_config`` says otherwise; -1 is one per core.
+    None is 1, unless ``joblib.parallel_config`` says otherwise; -1 is one per core. On a cluster
+    it is the number of its threads, at least 2.
     """
+    client = _cluster.get()
     number = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
     if n_jobs is not None and not (number and n_jobs):
         raise ArgumentError(
             f"n_jobs={n_jobs!r}: give 1 or more, or -1 for one per core", argument="n_jobs"
         )
+    if client is not None:
+        return int(max(2, sum(client.nthreads().values())))
     return int(joblib.effective_n_jobs(n_jobs))
 
 
@@ -89,12 +99,27 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     return limits
 
 
+@contextmanager
+def on_cluster(dask: Any) -> Iterator[None]:
+    """Run the tasks of a block on a Dask cluster: a scheduler's address or a client, or None.
+
+    Fails within seconds where no scheduler answers, and waits for a first worker for
+    :data:`_PATIENCE` seconds.
+    """
+    if dask is None:
+        yield
+        return
+    with _connected(dask) as client:
+        token = _cluster.set(client)
+        try:
+            _check_workers(client)
+            yield
+        finally:
+            _cluster.reset(token)
+
+
 def run_tasks(
-    function: Callable[[Any], Any],
-    tasks: Iterable[Any],
-    *,
-    n_jobs: int | None = None,
-    dask: Any = None,
+    function: Callable[[Any], Any], tasks: Iterable[Any], *, n_jobs: int | None = None
 ) -> Iterator[tuple[int, Any]]:
     """Call a function with each task, and yield results with their tasks' positions.
 
@@ -103,19 +128,17 @@ def run_tasks(
     read-only memory maps of one copy, and a Dask cluster once. What it raises is raised here; a
     task that has ended three workers, each of which did nothing else, raises WorkerError.
 
-    With one job everything is done here, in order. ``dask`` is a scheduler's address or a
-    client; without it a cluster given by ``joblib.parallel_config("dask")`` is used, or any other
-    backend named there.
+    With one job everything is done here, in order. Inside :func:`on_cluster`, or with
+    ``joblib.parallel_config("dask")``, tasks are done on the cluster. Of the other backends that
+    joblib knows, those that give results one by one do so, and others when all tasks are done.
     """
+    backend = get_active_backend()[0]
+    client = _cluster.get() or getattr(backend, "client", None)
     n_jobs = count_jobs(n_jobs)
     if isinstance(tasks, Sized):
         n_jobs = min(n_jobs, len(tasks))
-    backend = get_active_backend()[0]
-    if dask is not None:
-        with _connected(dask) as client:
-            yield from _on_dask(function, tasks, client)
-    elif hasattr(backend, "client"):
-        yield from _on_dask(function, tasks, backend.client)
+    if client is not None:
+        yield from _on_dask(function, tasks, client)
     elif n_jobs <= 1:
         for index, task in enumerate(tasks):
             with one_blas_thread():
@@ -124,7 +147,9 @@ def run_tasks(
     elif type(backend).__name__ in ("LokyBackend", "SequentialBackend"):
         yield from _in_processes(function, tasks, n_jobs)
     else:
-        pool = joblib.Parallel(n_jobs, return_as="generator_unordered", batch_size=1)
+        one_by_one = getattr(backend, "supports_return_generator", False)
+        return_as = "generator_unordered" if one_by_one else "list"
+        pool = joblib.Parallel(n_jobs, return_as=return_as, batch_size=1)
         calls = (joblib.delayed(_call)(function, *numbered) for numbered in enumerate(tasks))
         yield from pool(calls)
 
@@ -288,12 +313,21 @@ def _shared_folder() -> Path:
         for left in base.glob("idfsmec-shared-*"):
             with suppress(OSError):  # its process lives, or it is of another user
                 lock = _lock_folder(left)
+                _remove_semaphores(left / "process")
                 shutil.rmtree(left, ignore_errors=True)
                 os.close(lock)
         _lock_folder(folder)
+        (folder / "process").write_text(str(os.getpid()))
         folder = folder.rename(base / f"idfsmec-shared{folder.name[8:]}")  # locked at its birth
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+def _remove_semaphores(process: Path) -> None:
+    """Remove what joblib's workers of a dead process, whose number is in the file, were led by."""
+    with suppress(OSError, ValueError):
+        for left in _MEMORY.glob(f"sem.loky-{int(process.read_text())}-*"):
+            left.unlink(missing_ok=True)
 
 
 def _lock_folder(folder: Path) -> int:
@@ -326,7 +360,7 @@ def _connected(dask: Any) -> Iterator[Any]:
     # The error says what happened; the client would print how it tried to connect again.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
-        client = distributed.Client(dask, timeout="15s")
+        client = distributed.Client(dask, timeout="4s")
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise InputError(
             f"no Dask scheduler answers at {dask!r} ({error}); start one with `dask scheduler` "
@@ -366,6 +400,7 @@ def _on_dask(
     waiting = enumerate(tasks)
     shared: list[Any] = []
     under_way: dict[Any, int] = {}
+    known = {tuple(computing_versions().items())}
     try:
         _check_workers(client)
         completed = distributed.as_completed(raise_errors=False)
@@ -373,25 +408,26 @@ def _on_dask(
             warnings.simplefilter("ignore", UserWarning)  # large data are meant to be sent, once
             # As a task, so that it is made again should the only worker that holds it die.
             shared.append(client.submit(copy.copy, function, pure=False))
+        work = functools.partial(client.submit, _call_on_worker, shared[0], __version__)
         while True:
             room = max(sum(client.nthreads().values()), 1) - len(under_way)
             for index, task in itertools.islice(waiting, max(room, 0)):
-                future = client.submit(_call, shared[0], index, task, pure=False)
+                future = work(index, task, pure=False)
                 under_way[future] = index
                 completed.add(future)
             if not under_way:
                 return
-            while client.status == "running" and not completed.has_ready():
-                time.sleep(0.02)
-            future = next(completed) if completed.has_ready() else None
-            if future is None or client.status != "running":  # waiting would never end
-                raise CommClosedError
+            future = _next_future(completed, client)
             if future.status == "lost":  # with its worker, after it was done: it is done again
                 completed.add(future)
                 continue
             _check_future(future, sorted(index + 1 for index in under_way.values()))
             del under_way[future]
-            yield future.result()
+            result, versions = future.result()
+            if (of_worker := tuple(versions.items())) not in known:
+                known.add(of_worker)
+                _LOG.warning("a Dask worker has %s: last digits may differ", versions)
+            yield result
     except CommClosedError:
         raise WorkerError(
             "the Dask scheduler is gone. Finished tasks are kept: start scheduler and workers "
@@ -402,9 +438,52 @@ def _on_dask(
             client.cancel([*under_way, *shared])
 
 
+def _next_future(completed: Any, client: Any) -> Any:
+    """Wait for a task to end, as long as there are a scheduler and a worker."""
+    from distributed.comm.core import CommClosedError
+
+    looked = time.monotonic()
+    while client.status == "running" and not completed.has_ready():
+        time.sleep(0.02)
+        if time.monotonic() - looked > 1:
+            _await_worker(client)
+            looked = time.monotonic()
+    future = next(completed) if completed.has_ready() else None
+    if future is None or client.status != "running":  # waiting would never end
+        raise CommClosedError
+    return future
+
+
+def _call_on_worker(
+    function: Callable[[Any], Any], expected: str, index: int, task: Any
+) -> tuple[tuple[int, Any], dict[str, str]]:
+    """Do a task, unless this worker, which may have joined late, has another version."""
+    if expected != __version__:
+        raise ImportError(f"a worker has idfsmec {__version__}")
+    return _call(function, index, task), computing_versions()
+
+
+def _await_worker(client: Any) -> None:
+    """Say that a cluster has no worker, and end after a time that is stated."""
+    if client.nthreads() or client.status != "running":
+        return
+    address = client.scheduler.address if client.scheduler else "the scheduler"
+    _LOG.warning(
+        "waiting for workers of %s; this ends if none joins within %.0f s", address, _PATIENCE
+    )
+    try:
+        client.wait_for_workers(1, timeout=_PATIENCE)
+    except TimeoutError:
+        raise WorkerError(
+            f"no worker has joined {address} within {_PATIENCE:.0f} s. Finished tasks are kept: "
+            f"start workers with `dask worker {address} --nthreads 1` and give the same command "
+            "to continue"
+        ) from None
+
+
 def _check_workers(client: Any) -> None:
     """Refuse workers that lack this package or have another version; wait for the first one."""
-    client.wait_for_workers(1)
+    _await_worker(client)
     try:
         versions = client.run(pkgutil.resolve_name, "idfsmec._version:__version__")
     except (ImportError, AttributeError) as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
+from difflib import get_close_matches
 from os import PathLike, fspath
 
 
@@ -102,6 +103,23 @@ def without_folders(text: str) -> str:
     ('table.parquet', '--out=out')
     """
     return text if "--debug" in sys.argv else _FOLDERS.sub("", text)
+
+
+def find_name(name: str, known: Iterable[str], refusal: str) -> str:
+    """Return the known name that is meant, whatever its case; else refuse it with what there is.
+
+    >>> find_name("anova f", ["IDFS-MEC", "ANOVA F"], "there is no method 'anova f'")
+    'ANOVA F'
+    """
+    names = list(known)
+    alike = [each for each in names if each.casefold() == name.casefold()]
+    if name in names or len(alike) == 1:
+        return name if name in names else alike[0]
+    near = get_close_matches(name.casefold(), [each.casefold() for each in names], n=1)
+    meant = next((each for each in names if each.casefold() in near), "")
+    hint = f", did you mean {meant!r}? C" if meant else "; c"
+    choice = f"{hint}hoose from {listing(names, most=30)}" if names else ""
+    raise InputError(f"{refusal}{choice}")
 
 
 def listing(names: Iterable[object], most: int = 5) -> str:

@@ -37,6 +37,9 @@ SCORE_METRICS = (
 )
 #: What tuning may maximise for a score.
 SCORE_CRITERIA = (*SCORE_METRICS[:3], "subject_neg_squared_error")
+#: Level of each of two families of facts, so that both together are wrong in 5 % of studies; how
+#: many times the p-value of a pair of facts counts; power of statements about what is found.
+FACT_ALPHA, PAIR_WEIGHT, POWER = 0.025, 5.0, 0.8
 #: Decisions of a linear SVM times this are log odds, roughly: at its margin it is sure by 88 %.
 SVM_SLOPE = 2.0
 
@@ -208,6 +211,41 @@ def auc_variance(value: float, n_positive: float, n_negative: float) -> float:
     first, second = value / (2 - value) - value**2, 2 * value**2 / (1 + value) - value**2
     variance = value * (1 - value) + (n_positive - 1) * first + (n_negative - 1) * second
     return max(variance, 0.0) / (n_positive * n_negative)
+
+
+def detectable_auc(
+    n_positive: float, n_negative: float, critical_p: float, power: float = POWER
+) -> float:
+    """Return the smallest AUC of a fact that a rank test finds with this power.
+
+    Examples
+    --------
+    >>> round(detectable_auc(40, 40, 0.05), 2)
+    0.68
+    """
+    reach = -special.ndtri(critical_p / 2)
+    at_chance = np.sqrt((n_positive + n_negative + 1) / (12 * n_positive * n_negative))
+    low, high = 0.5, 1.0
+    for _ in range(50):  # bisection
+        auc = (low + high) / 2
+        spread = np.sqrt(auc_variance(auc, n_positive, n_negative))
+        is_found = auc - 0.5 >= reach * at_chance + special.ndtri(power) * spread
+        low, high = (low, auc) if is_found else (auc, high)
+    return high
+
+
+def expected_critical_p(n_facts: int) -> float:
+    """Return about which p-value a single test has to reach in a family of so many facts.
+
+    Facts count twice, for values and extremes, and pairs by their weight, as if independent.
+
+    Examples
+    --------
+    >>> round(expected_critical_p(10), 5)
+    0.00086
+    """
+    n_pairs = n_facts * (n_facts - 1) / 2
+    return FACT_ALPHA / max(2 * n_facts + n_pairs / PAIR_WEIGHT, 1)
 
 
 def auc_interval(

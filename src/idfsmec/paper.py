@@ -15,6 +15,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from idfsmec._files import replacing, write_csv
+from idfsmec._parallel import on_cluster
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.evaluation import Protocol, Results, accuracy, cost, resampling
 from idfsmec.evaluation.protocol import protocol_from
@@ -236,11 +237,12 @@ def reproduce(
     """
     protocol = find_protocol(protocol)
     out = Path(out)
-    table = _load_table(data_set, data, out, n_jobs, progress)
+    with on_cluster(dask):
+        table = _load_table(data_set, data, out, n_jobs, progress)
     tables = {data_set: table}
     here: dict[str, Any] = {"progress": progress, "overwrite": overwrite}
-    common = {"n_jobs": n_jobs, "dask": dask, "imputer": PAPER_IMPUTER, **here}
-    with ResultsFolder(out, overwrite) as folder:
+    common = {"n_jobs": n_jobs, "imputer": PAPER_IMPUTER, **here}
+    with on_cluster(dask), ResultsFolder(out, overwrite) as folder:
         known = folder.store.get_meta("data_set") or data_set
         if known != data_set:
             raise InputError(f"{out} holds a reproduction of {known}; choose another folder")

@@ -6,17 +6,16 @@ import pytest
 from scipy import stats
 
 from idfsmec.audit.association import (
-    ALPHA,
     _products,
     _standardised,
     _waves,
     carried_facts,
-    detectable_auc,
     detectable_correlation,
     distance_from_median,
     judge_family,
     participants_to_find,
 )
+from idfsmec.metrics import FACT_ALPHA, detectable_auc
 
 Y = np.arange(80) % 2
 TARGET = np.column_stack([Y == 0, Y == 1]).astype(float)
@@ -66,7 +65,7 @@ def test_two_facts_that_count_only_jointly_are_found_as_a_pair():
     tests = judge_family(frame(a=a, b=b, c=c), (a * b > 0)[:, None].astype(float))
     assert [pair["variables"] for pair in tests.pairs] == [["a", "b"]]
     assert tests.found == ["a", "b"]
-    assert min(row["p_corrected"] for row in tests.facts) > ALPHA
+    assert min(row["p_corrected"] for row in tests.facts) > FACT_ALPHA
 
 
 def test_the_statistic_of_a_pair_is_hsic_with_a_product_kernel():

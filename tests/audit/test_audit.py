@@ -18,7 +18,7 @@ from tests.audit.cohorts import audited
 
 pytestmark = pytest.mark.slow
 
-FAST = {"n_splits": 3}
+FAST = {"n_splits": 6}
 MAIN = ["recording", "eeg", "regressed"]
 
 
@@ -164,8 +164,11 @@ def test_one_site_at_a_time_is_left_out_of_everything():
         default = pipeline.settings[pipeline.default_setting]
         pipeline.set_params(settings=[default], costs=[0.01])
         decisions[here] = pipeline.fit_samples(samples.training).decide(samples.held_out)
-    scores = score_decisions(decisions, arrays.y, arrays.subjects)
-    assert found.eeg["auc"] == pytest.approx(scores["subject_roc_auc"])
+    of_sites = [
+        score_decisions(decisions[here], arrays.y[here], arrays.subjects[here])["subject_roc_auc"]
+        for here in (arrays.sites == site for site in np.unique(arrays.sites))
+    ]
+    assert found.eeg["auc"] == pytest.approx(np.mean(of_sites))
 
 
 def test_an_audit_follows_the_folds_of_the_run(tmp_path):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import mannwhitneyu
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
@@ -16,6 +17,7 @@ from idfsmec.audit.confounding import (
     propensity,
     read_columns,
     residuals,
+    separation_p,
 )
 from idfsmec.errors import InputError
 
@@ -81,6 +83,22 @@ def test_a_fact_is_described_by_its_class_and_its_auc():
     assert row["low"] < row["auc"] < row["high"]
     assert row["p_corrected"] < 0.005
     assert found["pairs"] == []
+
+
+def test_the_test_of_decisions_is_the_rank_test():
+    rng = np.random.default_rng(0)
+    decisions = np.column_stack([np.zeros(30), rng.normal(size=30) + 0.7 * Y])
+    expected = mannwhitneyu(
+        decisions[Y == 1, 1],
+        decisions[Y == 0, 1],
+        alternative="greater",
+        use_continuity=False,
+        method="asymptotic",
+    )
+    assert separation_p(decisions, Y) == pytest.approx(expected.pvalue)
+    several = decisions[:, [1, 1, 0]] * [-1, 1, 1]  # two classes say the same, nobody is of one
+    assert separation_p(several, Y) == pytest.approx(2 * expected.pvalue)
+    assert separation_p(np.zeros((30, 2)), Y) == 1.0
 
 
 def test_who_was_recorded_and_how_are_two_families():

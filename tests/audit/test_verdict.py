@@ -95,7 +95,7 @@ EXAMPLES = {
     ),
     ("reason", "no effect"): (
         {"why": "no effect", "eeg": SCORE | {"low": 0.4}},
-        "not shown to separate them (AUC 0.80 (95 % CI 0.40 to 0.90)): there is no effect to",
+        "are not shown to differ between them (AUC 0.80 (95 % CI 0.40 to 0.90)).",
     ),
     ("reason", "not scored"): ({"why": "not scored", "eeg": {}}, "The EEG was not scored."),
     ("reason", "participants"): (AGE | {"why": "participants"}, "Age differs between HC and MDD."),
@@ -309,14 +309,14 @@ def test_facts_and_pairs_of_a_family_are_found_up_to_its_level():
 def test_what_was_missed_is_held_against_the_eeg_where_it_separates():
     tests = {"critical_p": {"acquisition": 0.001, "participants": 0.004}}
     tests["facts"] = [{"family": "acquisition"}] * 8
-    weak, strong = {"auc": 0.62, "low": 0.54}, {"auc": 0.95, "low": 0.8}
-    unclear = {"auc": 0.62, "low": 0.45}
+    weak, strong = {"auc": 0.62, "p": 0.01}, {"auc": 0.95, "p": 0.001}
+    unclear = {"auc": 0.62, "p": 0.02}
     # Groups 1.19 standard deviations apart (AUC 0.80); three quarters of the variance are error.
     rng = np.random.default_rng(0)
     groups = [rng.normal(shift, 1, 2000) for shift in (0.0, np.sqrt(2) * 0.841621)]
     noisy = [values + rng.normal(0, np.sqrt(3), 2000) for values in groups]
     expected = roc_auc_score(np.repeat([0, 1], 2000), np.concatenate(noisy))
-    known = what_was_missed(tests, [40, 40], {"auc": 0.8, "low": 0.7})
+    known = what_was_missed(tests, [40, 40], {"auc": 0.8, "p": 0.001})
     assert known["to_find"] == pytest.approx(expected, abs=0.02)
     assert what_was_missed(tests, [40, 40], weak)["to_find"] < 0.62
     assert what_was_missed(tests, [40, 40], strong)["to_find"] == 0.75

@@ -117,7 +117,8 @@ def test_a_folder_of_files_is_one_table(tmp_path):
         means = {"per": "participant", "electrodes": 2, "force": True}
         ranking = cli.select(tmp_path / source, tmp_path / "r.csv", **means)
         pd.testing.assert_frame_equal(ranking, wanted, atol=1e-9)
-    refused = run("select", "a.summary", "--per", "participant")
+    (tmp_path / "a.summary").touch()
+    refused = run("select", tmp_path / "a.summary", "--per", "participant")
     assert "--per needs the rows of participants" in refused.text
     made.select_channels(["E2"]).write(tmp_path / "data" / "part1" / "x.parquet")
     refused = run("select", tmp_path / "data", "-o", tmp_path / "r.csv", "--force")

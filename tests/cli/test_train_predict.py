@@ -97,7 +97,9 @@ def test_any_method_can_be_trained(folder, model, newcomers, tmp_path):
     frame = cli.predict(tmp_path / "m.skops", [newcomers], tmp_path / "p.csv")
     assert frame["strongest channels"].str.contains("E1").all()
     train.insert(1, "--force")
-    refused("there is no method 'mRMS'; choose from IDFS-MEC", *train, "mRMS")
+    refused(
+        "there is no method 'mRMS', did you mean 'MRMSR'? Choose from IDFS-MEC", *train, "mRMS"
+    )
 
 
 def test_what_does_not_fit_a_model_is_one_line(model, newcomers, tmp_path):

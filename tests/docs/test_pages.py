@@ -47,6 +47,7 @@ PAGES = sorted(
 )
 
 
+BLOCKS = re.DOTALL | re.MULTILINE
 TEXTS = [
     "README.md",
     "CONTRIBUTING.md",
@@ -196,3 +197,13 @@ def test_the_reference_names_what_a_package_exports(package):
     exported = {name for name in names if callable(getattr(found, name))} - {"app"}
     assert exported <= set().union(*listed.values())
     assert all(hasattr(found, name) for name in listed.get(package, ()))
+
+
+@pytest.mark.parametrize("page", [page for page in TEXTS if page.startswith("docs/")])
+def test_every_formula_can_be_written_without_a_program_from_the_network(page):
+    mathml = pytest.importorskip("docutils.utils.math.latex2mathml")
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", (ROOT / page).read_text("utf-8"), flags=BLOCKS)
+    for formula in re.findall(r"\$\$(.*?)\$\$", text, re.DOTALL):
+        assert mathml.tex2mathml(formula, as_block=True).startswith("<math")
+    for formula in re.findall(r"\$([^$\n]+)\$", re.sub(r"\$\$.*?\$\$", "", text, flags=re.DOTALL)):
+        assert mathml.tex2mathml(formula).startswith("<math")

@@ -1,6 +1,7 @@
 """Many recordings into one table: unions, failures, resumption, and always the same bits."""
 
 import json
+import os
 import shutil
 import warnings
 from dataclasses import replace
@@ -9,7 +10,7 @@ import mne
 import numpy as np
 import pytest
 
-from idfsmec.errors import InputError, RecordingError, UnexpectedRecordingError
+from idfsmec.errors import ExistingFileError, InputError, RecordingError, UnexpectedRecordingError
 from idfsmec.features import (
     Feature,
     FeatureSettings,
@@ -171,6 +172,20 @@ def test_nothing_left_is_refused_with_the_reasons(sound):
     settings = FeatureSettings(epoch=100)
     with pytest.raises(InputError, match=r"No recording gave an epoch.*s01\.edf"):
         extract_table(sound, settings, on_error="skip")
+
+
+@pytest.mark.parametrize("newer", [False, True])
+def test_parts_of_a_table_that_is_written_are_removed_and_newer_ones_stay(tmp_path, newer):
+    table = tmp_path / "t.parquet"
+    parts = tmp_path / ".t.parquet.parts"
+    parts.mkdir()
+    (parts / "a.npz").write_bytes(b"a part")
+    table.write_bytes(b"a table")
+    written = (parts / "a.npz").stat().st_mtime
+    os.utime(table, (written, written + (-10 if newer else 10)))
+    with pytest.raises(ExistingFileError):
+        extract_to_file(simulate_cohort(2, 3, duration=20, random_state=0).recordings, table)
+    assert parts.exists() == newer
 
 
 @pytest.mark.parametrize(

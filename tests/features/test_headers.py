@@ -14,7 +14,10 @@ QUICK = FeatureSettings(features=["variance"])
 @pytest.fixture
 def study(tmp_path):
     """Write a study of four EDF files with these patients and recordings in their headers."""
-    raws = [recording.load() for recording in simulate_cohort(4, 3, duration=10).recordings]
+    raws = [
+        recording.load()
+        for recording in simulate_cohort(4, 3, duration=10, random_state=0).recordings
+    ]
 
     def write(patients, texts=("", "", "", ""), condition="eyes-closed"):
         lines = ["path,subject,label,condition"]

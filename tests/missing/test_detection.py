@@ -301,7 +301,9 @@ class TestModma3:
 @pytest.mark.parametrize("n_channels", [3, 19, 64])
 @pytest.mark.parametrize("scale", [0.0, 0.05e-6, 1e-3])
 def test_a_recording_bad_in_all_channels_is_found_out(n_channels, scale):
-    names = simulate_cohort(1, n_channels, duration=2).recordings[0].load().ch_names
+    names = (
+        simulate_cohort(1, n_channels, duration=2, random_state=0).recordings[0].load().ch_names
+    )
     epochs = np.random.default_rng(0).normal(scale=scale, size=(3, n_channels, 2500))
     assert detect_missing(epochs, SFREQ, ch_names=names).missing.all()
 

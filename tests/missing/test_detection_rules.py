@@ -68,6 +68,13 @@ EVERY = {tuple(map(int, cell)) for cell in np.ndindex(SHAPE)}
 ALL = (slice(None), slice(None))
 
 
+def test_the_limits_are_those_that_are_documented():
+    limits = DetectionLimits()
+    assert (limits.flat, limits.clipped_share, limits.correlation) == (0.05, 0.05, 0.35)
+    assert (limits.amplitude, limits.drift, limits.pop, limits.line) == (30, 15, 60, 10)
+    assert limits.neighbours == 6
+
+
 def test_ordinary_epochs_pass():
     assert found(ordinary()) == {}
 
@@ -323,6 +330,14 @@ def test_windows_are_seconds_and_jumps_ranges_within_sliding_seconds():
     np.testing.assert_allclose(found["jumps"][0, 0], ranges)
     assert np.flatnonzero(found["jumps"][0, 1]).tolist() == [7, 8]
     np.testing.assert_allclose(found["jumps"][0, 1].max(), 7.0)
+
+
+def test_jumps_are_of_means_over_eleven_milliseconds():
+    noise = np.random.default_rng(1).normal(size=2000)
+    names = _block_stats(noise[None, None], noise[None, None], 227.0, (50.0,), 1.0)
+    means = noise[: 2000 // 114 * 114].reshape(-1, 38, 3).mean(axis=2)  # 227 / 90 is about 3
+    ranges = [np.ptp(means[k : k + 2]) for k in range(len(means) - 1)]
+    np.testing.assert_allclose(names[5][0, 0], ranges)
 
 
 def test_extremes_are_counted_at_both_ends_and_correlations_have_signs():

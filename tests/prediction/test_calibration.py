@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from idfsmec.prediction.calibration import Calibration
@@ -113,3 +114,66 @@ def test_leaving_subjects_out_says_nothing_where_there_is_nothing():
         true = held_out["true"]
         right.append(np.mean([(predicted[true == k] == k).mean() for k in (0, 1)]))
     assert np.mean(right) == pytest.approx(0.5, abs=0.04)
+
+
+def line_by_definition(held_out, code, left_out=None):
+    """Most probable shift and slope, and the inverse of the curvature there, by a minimiser."""
+    true, prior = np.array(held_out["true"]), np.array(held_out["prior"])
+    x = logit(np.clip(np.array(held_out["left"][0])[:, code], 0.005, 0.995))
+    kept = np.arange(true.size) != (-1 if left_out is None else left_out)
+    counts = np.array([np.sum(kept & (true == k)) for k in range(prior.size)])
+    w = (prior * true.size / counts)[true] * kept
+    hit = true == code
+
+    def loss(line):
+        z = line[0] + line[1] * x
+        penalty = 0.25 * line[0] ** 2 / 2 + (line[1] - 1) ** 2 / 2
+        return np.sum(w * (np.logaddexp(0, z) - hit * z)) + penalty
+
+    line = minimize(loss, [0.0, 1.0], method="BFGS", options={"gtol": 1e-9}).x
+    p = expit(line[0] + line[1] * x)
+    design = np.column_stack([np.ones(x.size), x])
+    curvature = (design * (w * p * (1 - p))[:, None]).T @ design + np.diag([0.25, 1.0])
+    return line, np.linalg.inv(curvature)
+
+
+@pytest.mark.parametrize("n_splits", [5, 10])
+def test_the_line_and_its_interval_are_those_of_the_definition(n_splits):
+    held_out = make_held_out(60, 3, slope=0.7, prior=[0.7, 0.3]) | {"n_splits": n_splits}
+    calibration = Calibration(held_out)
+    given = np.column_stack([[0.2, 0.35, 0.3], [0.8, 0.65, 0.7]])
+    probabilities, low, high = calibration.apply(given, 1.0)
+    lines = [line_by_definition(held_out, code) for code in (0, 1)]
+    values = [line @ [1, logit(given[:, code].mean())] for code, (line, _) in enumerate(lines)]
+    best = int(np.argmax(values))
+    line, covariance = lines[best]
+    at = np.array([1, logit(given[:, best].mean())])
+    # Nadeau and Bengio's factor for the fit; the epochs' mean by the delta method.
+    variance = (1 + n_splits / (n_splits - 1)) * at @ covariance @ at
+    mean = given[:, best].mean()
+    variance += (line[1] / (mean * (1 - mean))) ** 2 * given[:, best].var() / 3
+    half = {5: 2.776445, 10: 2.262157}[n_splits] * np.sqrt(variance)
+    assert probabilities[best] == pytest.approx(expit(values[best]), abs=1e-5)
+    assert (low, high) == pytest.approx(
+        (expit(values[best] - half), expit(values[best] + half)), abs=1e-4
+    )
+
+
+def test_older_models_had_five_folds():
+    held_out = make_held_out(60, 3)
+    held_out.pop("n_splits", None)
+    with_five = Calibration(held_out | {"n_splits": 5}).apply(epochs(0.7), 1.0)
+    assert Calibration(held_out).apply(epochs(0.7), 1.0)[1:] == with_five[1:]
+
+
+def test_each_is_calibrated_by_the_others():
+    rng = np.random.default_rng(4)
+    left, true = rng.dirichlet([1, 1, 1], 24), np.arange(24) % 3
+    left[0], left[1] = [1.0, 0.0, 0.0], [0.001, 0.998, 0.001]  # beyond what is distinguished
+    held_out = {"true": true, "prior": [0.5, 0.3, 0.2], "shares": [1.0], "left": [left]}
+    found = Calibration(held_out).leave_one_out()
+    for i in (0, 1, 7, 23):
+        x = logit(np.clip(left[i], 0.005, 0.995))
+        lines = [line_by_definition(held_out, code, left_out=i)[0] for code in range(3)]
+        p = expit([line @ [1, x[code]] for code, line in enumerate(lines)])
+        np.testing.assert_allclose(found[i], p / p.sum(), atol=1e-5)

@@ -156,6 +156,39 @@ def test_types_that_are_not_listed_are_refused_by_name(monkeypatch, tmp_path, co
         load_model(path)
 
 
+FOREIGN = [
+    {"__class__": "Popen", "__module__": "subprocess", "__loader__": "ObjectNode"},
+    {"__class__": "system", "__module__": "posix", "__loader__": "FunctionNode"},
+    {"__class__": "eval", "__module__": "builtins", "__loader__": "FunctionNode"},
+    {"__class__": "eval", "__module__": "builtins", "__loader__": "TypeNode"},
+    {"__class__": "Model", "__module__": "idfsmec.prediction.model", "__loader__": "ObjectNode"},
+    {"__class__": "partial", "__module__": "functools", "__loader__": "PartialNode"},
+    {"__class__": "methodcaller", "__module__": "operator", "__loader__": "OperatorFuncNode"},
+]
+
+
+@pytest.mark.parametrize("place", ["the estimator", "a parameter"])
+@pytest.mark.parametrize("part", FOREIGN, ids=lambda part: part["__class__"])
+def test_foreign_types_with_checksums_that_fit_are_refused(model_file, place, part, capfd):
+    content = members(model_file)
+    schema = json.loads(content["schema.json"])
+    of = {"module_path": part["__module__"], "function": part["__class__"]}
+    forged = {**part, "__id__": 10**6, "content": of}
+    if part["__loader__"] not in ("FunctionNode", "TypeNode"):
+        some = json.loads(json.dumps(schema["content"]["estimator"]["content"]))  # a dictionary
+        parts = dict.fromkeys(("func", "args", "kwds", "namespace"), some)
+        forged |= {"content": parts if part["__class__"] == "partial" else some, "attrs": some}
+    if place == "the estimator":
+        schema["content"]["estimator"] = forged
+    else:
+        schema["content"]["estimator"]["content"]["content"]["lam"] = forged
+    forge(model_file, content | {"schema.json": json.dumps(schema).encode()})
+    name = f"{part['__module__']}.{part['__class__']}"
+    with pytest.raises(InputError, match=rf"model\.skops: refused, because it holds .*{name}"):
+        load_model(model_file)
+    assert "broken in" not in capfd.readouterr().out
+
+
 @pytest.mark.parametrize("name", ["schema.json", "idfsmec.json", "an array"])
 def test_a_changed_file_is_refused(model_file, name):
     content = members(model_file)

@@ -1,16 +1,18 @@
 import gzip
 import pickle
 import zipfile
+from pathlib import Path
 
 import edfio
 import mne
 import numpy as np
 import pytest
 
-from idfsmec.errors import InputError, RecordingError
+from idfsmec.errors import ExistingFileError, InputError, RecordingError
 from idfsmec.features import FeatureSettings, extract_table
 from idfsmec.recordings import channel_plan, read_manifest
 from idfsmec.recordings.recording import files_of
+from idfsmec.recordings.sources import draft_manifest
 
 
 def write_bdf(raw, path):
@@ -217,7 +219,7 @@ def test_one_subject_may_have_two_labels_in_two_sessions(write_manifest):
     [
         ("", ["line 1", "'path'", "found: none"]),
         ("path,subject,label\n", ["no recordings"]),
-        ("path,subject,group\na.edf,1,HC\n", ["line 1", "'label'", "path, subject, group"]),
+        ("path,subject,grp\na.edf,1,HC\n", ["line 1", "'label'", "path, subject, grp"]),
         ("path,subjects,label\na.edf,1,HC\n", ["'subject' is missing", "Rename 'subjects'"]),
         ("path,subject,label,label\na.edf,1,HC,HC\n", ["line 1", "'label'", "2 times"]),
         ("path,subject,label,bad\na.edf,1,HC,F7\n", ["line 1", "'bad' looks like 'bads'"]),
@@ -266,3 +268,31 @@ def test_a_text_file_of_modma_is_named_with_the_command_that_reads_it(tmp_path):
     [recording] = read_manifest(manifest)
     with pytest.raises(RecordingError, match=r"text file of MODMA.*modma3 --data"):
         recording.load()
+
+
+def test_names_of_bids_are_understood_in_a_manifest(tmp_path):
+    (tmp_path / "s.edf").write_bytes(b"")
+    manifest = tmp_path / "study.csv"
+    manifest.write_text("file,participant_id,group\ns.edf,s01,MDD\n")
+    [recording] = read_manifest(manifest)
+    assert (recording.subject, recording.label) == ("s01", "MDD")
+    manifest.write_text("path,participant_id,group,label\ns.edf,s01,first,MDD\n")
+    [recording] = read_manifest(manifest)
+    assert (recording.label, recording.details["group"]) == ("MDD", "first")
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_manifest_is_drafted_from_a_folder_of_recordings(tmp_path, labelled):
+    names = ["HC/s1_raw.fif", "HC/s2.edf", "MDD/deep/s3.fif.gz", "MDD/.s4.edf", "MDD/s5_eeg.vhdr"]
+    for name in names if labelled else [Path(name).name for name in names]:
+        (tmp_path / "eeg" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "eeg" / name).write_bytes(b"")
+    frame = draft_manifest(tmp_path / "eeg", tmp_path / "study.csv")
+    assert frame["subject"].tolist() == ["s1", "s2", "s3", "s5"]
+    assert frame["label"].tolist() == (["HC", "HC", "MDD", "MDD"] if labelled else [""] * 4)
+    assert all((tmp_path / path).is_file() for path in frame["path"])
+    with pytest.raises(ExistingFileError):
+        draft_manifest(tmp_path / "eeg", tmp_path / "study.csv")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="has no recording"):
+        draft_manifest(tmp_path / "empty", tmp_path / "other.csv")

@@ -11,7 +11,7 @@ from tests.report.make_results import write_results
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty_figure_files")]
 
-SMALL = {"n_splits": 4, "n_jobs": 1}
+SMALL = {"n_splits": 5, "n_jobs": 1}
 
 
 @pytest.fixture(scope="module")

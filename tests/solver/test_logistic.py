@@ -54,3 +54,18 @@ def test_separable_classes_have_finite_coefficients(scale):
         1 / (1 + np.exp(-scale * DESIGN @ coefs[0])) - labels
     )
     assert_allclose(gradient, 0, atol=1e-6)
+
+
+def test_steps_that_overshoot_are_halved_until_the_minimum_is_reached():
+    """A slope of 1 that few samples contradict: whole steps swing to and fro."""
+    left = np.random.default_rng(4).dirichlet([1, 1, 1], 23)[:, 0]
+    x = np.log(np.clip(left, 0.005, 0.995) / (1 - np.clip(left, 0.005, 0.995)))
+    design = np.column_stack([np.ones(23), x])
+    positive, weights = np.arange(23) % 3 == 1, np.full((2, 23), 1.5)
+    weights[1, ::2] = 3.0
+    precision, centre = np.array([0.25, 1.0]), np.array([0.0, 1.0])
+    coefs, _ = fit_logistic(design, positive, weights, precision, centre)
+    for found, w in zip(coefs, weights, strict=True):
+        chance = 1 / (1 + np.exp(-design @ found))
+        gradient = (w * (chance - positive)) @ design + precision * (found - centre)
+        assert_allclose(gradient, 0, atol=1e-6)

@@ -224,7 +224,7 @@ def test_the_digest_covers_them(table):
 
 def test_samples_of_some_conditions_are_kept(table):
     assert table.select_conditions(["NA", "open"]).rows["condition"].tolist() == ["open", "NA"]
-    with pytest.raises(InputError, match=r"no condition 'opn'. Did you mean 'open'"):
+    with pytest.raises(InputError, match=r"no condition 'opn', did you mean 'open'\? Choose from"):
         table.select_conditions(["opn"])
     with pytest.raises(InputError, match="no condition 'open'"):
         FeatureTable(table.X, table.y, table.subjects).select_conditions(["open"])

@@ -18,20 +18,24 @@ import pandas as pd
 from scipy import special
 from scipy.stats import rankdata
 
-from idfsmec.metrics import Codes, Floats, holm
+from idfsmec.metrics import (
+    FACT_ALPHA,
+    PAIR_WEIGHT,
+    POWER,
+    Codes,
+    Floats,
+    detectable_auc,
+    holm,
+)
 
-#: Level of each family of facts: both together are wrong in at most 5 % of studies.
-ALPHA = 0.025
 #: How often the diagnosis is permuted among participants, and a fact within each diagnosis.
 N_PERMUTATIONS, N_WITHIN = 1999, 999
 #: Waves of a fact's rank whose products with those of another describe a pair.
 N_COSINES = 3
-#: Pairs are many: their p-values count this many times, so that single facts lose little power.
-PAIR_WEIGHT = 5.0
 #: With fewer ways to permute a fact within the diagnoses nothing could be found.
 FEWEST_ARRANGEMENTS = 1000
-#: Power of the statements about what could have been found, and the AUC that a study should find.
-POWER, AUC_TO_FIND = 0.8, 0.75
+#: The AUC of a fact that a study should find.
+AUC_TO_FIND = 0.75
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class FamilyTests:
     @property
     def found(self) -> list[str]:
         """Facts that are associated, alone or in a pair."""
-        alone = [row["variable"] for row in self.facts if row["p_corrected"] <= ALPHA]
+        alone = [row["variable"] for row in self.facts if row["p_corrected"] <= FACT_ALPHA]
         return list(
             dict.fromkeys([*alone, *(n for pair in self.pairs for n in pair["variables"])])
         )
@@ -119,7 +123,7 @@ def judge_family(
             members.append(pair)
             shapes.append("pair")
     if not tests:
-        return FamilyTests([], [], ALPHA)
+        return FamilyTests([], [], FACT_ALPHA)
     p = np.array(tests)
     least = np.sort(p[:, 1:].min(axis=0))
     corrected = _rank_among(p[:, 0], least)
@@ -130,13 +134,13 @@ def judge_family(
         alone = float(_rank_among(p[best, 0], np.sort(p[own, 1:].min(axis=0))))
         row = {"variable": name, "shape": shapes[best], "p": alone}
         facts.append(row | {"p_corrected": float(corrected[best])})
-    single = {row["variable"] for row in facts if row["p_corrected"] <= ALPHA}
+    single = {row["variable"] for row in facts if row["p_corrected"] <= FACT_ALPHA}
     pairs = [
         {"variables": list(member), "p_corrected": float(corrected[i])}
         for i, member in enumerate(members)
-        if len(member) == 2 and corrected[i] <= ALPHA and not single & set(member)
+        if len(member) == 2 and corrected[i] <= FACT_ALPHA and not single & set(member)
     ]
-    place = max(int(ALPHA * (n_permutations + 1)) - 1, 0)
+    place = max(int(FACT_ALPHA * (n_permutations + 1)) - 1, 0)
     return FamilyTests(facts, pairs, float(least[min(place, least.size - 1)]))
 
 
@@ -289,45 +293,6 @@ def _log_arrangements(columns: Floats, y: Codes) -> float:
         counts = np.unique(columns[y == k], axis=0, return_counts=True)[1]
         total += math.lgamma(counts.sum() + 1) - sum(math.lgamma(c + 1) for c in counts)
     return total
-
-
-def detectable_auc(
-    n_positive: float, n_negative: float, critical_p: float, power: float = POWER
-) -> float:
-    """Return the smallest AUC of a fact that a rank test finds with this power.
-
-    The variance under the alternative is that of Hanley and McNeil (Radiology 143:29-36, 1982).
-
-    Examples
-    --------
-    >>> round(detectable_auc(40, 40, 0.05), 2)
-    0.68
-    """
-    reach = -special.ndtri(critical_p / 2)
-    at_chance = math.sqrt((n_positive + n_negative + 1) / (12 * n_positive * n_negative))
-    low, high = 0.5, 1.0
-    for _ in range(50):  # bisection
-        auc = (low + high) / 2
-        first, second = auc / (2 - auc) - auc**2, 2 * auc**2 / (1 + auc) - auc**2
-        variance = auc * (1 - auc) + (n_positive - 1) * first + (n_negative - 1) * second
-        spread = math.sqrt(max(variance / (n_positive * n_negative), 0.0))
-        is_found = auc - 0.5 >= reach * at_chance + special.ndtri(power) * spread
-        low, high = (low, auc) if is_found else (auc, high)
-    return high
-
-
-def expected_critical_p(n_facts: int) -> float:
-    """Return about which p-value a single test has to reach in a family of so many facts.
-
-    Facts count twice, for values and extremes, and pairs by their weight, as if independent.
-
-    Examples
-    --------
-    >>> round(expected_critical_p(10), 5)
-    0.00086
-    """
-    n_pairs = n_facts * (n_facts - 1) / 2
-    return ALPHA / max(2 * n_facts + n_pairs / PAIR_WEIGHT, 1)
 
 
 def detectable_correlation(n: float, critical_p: float, power: float = POWER) -> float:

@@ -284,6 +284,7 @@ class _Parts:
             "coincide": coincide,
             "propensity": confounding.propensity(everything, y, n_classes).tolist(),
             "y": y.tolist(),
+            "fold_of": self.fold_of.tolist(),
             "classes": [str(name) for name in self.table.classes],
             "n_splits": len(self.splits),
             "folds": self.folds,

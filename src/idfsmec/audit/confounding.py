@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import special
 from scipy.stats import rankdata
 
 from idfsmec.audit.association import (
@@ -24,13 +25,15 @@ from idfsmec.audit.association import (
     distance_from_median,
     judge_family,
 )
-from idfsmec.errors import InputError
+from idfsmec.errors import InputError, find_name
 from idfsmec.metrics import (
     Codes,
     Floats,
+    auc_by_fold,
     auc_from_ranks,
     auc_interval,
     draw_within_classes,
+    fold_interval,
     mean_auc,
     weighted_aucs,
 )
@@ -135,8 +138,10 @@ def recording_variables(table: FeatureTable, also: Sequence[str] = ()) -> pd.Dat
     [250.0, 3.0]
     """
     samples, rows = _sample_facts(table), pd.DataFrame() if table.rows is None else table.rows
-    if unknown := [name for name in also if name not in rows]:
-        raise InputError(f"the table has no column {unknown[0]!r} beside its features")
+    also = [
+        find_name(name, map(str, rows), f"the table has no column {name!r} beside its features")
+        for name in also
+    ]
     for name in map(str, rows):
         if _is_taken(name, also):
             samples[name] = rows[name].to_numpy()
@@ -446,6 +451,32 @@ def auc_of_subjects(decisions: Floats, y: Codes) -> dict[str, float]:
     auc, few = mean_auc(decisions, y), int(np.bincount(y).min())
     low, high = auc_interval(auc, few, y.size - few)
     return {"auc": auc, "low": low, "high": high}
+
+
+def auc_of_folds(decisions: Floats, y: Codes, fold_of: Codes) -> dict[str, float]:
+    """AUC of decisions on held-out subjects, mean over folds; see ``metrics.fold_interval``.
+
+    Where fewer than two folds have more than one class, it is that of all subjects.
+    """
+    aucs = auc_by_fold(decisions, y, fold_of)
+    if np.isfinite(aucs).sum() < 2:
+        return auc_of_subjects(decisions, y)
+    interval = fold_interval(aucs, n_subjects=y.size)
+    return {"auc": interval.mean, "low": interval.low, "high": interval.high}
+
+
+def separation_p(decisions: Floats, y: Codes) -> float:
+    """Return the one-sided p-value of the rank test of held-out decisions between the classes.
+
+    The smallest of the classes against the rest counts, times their number.
+    """
+    n, p = y.size, []
+    for k in range(1 if decisions.shape[1] == 2 else 0, decisions.shape[1]):
+        values = decisions[:, k] - (decisions[:, 0] if decisions.shape[1] == 2 else 0.0)
+        member, ranks = (y == k).astype(float), rankdata(values)
+        if ranks.std() > 0 and 0 < member.sum() < n:
+            p.append(special.ndtr(-np.sqrt(n - 1) * np.corrcoef(ranks, member)[0, 1]))
+    return float(min(1.0, len(p) * min(p))) if p else 1.0
 
 
 def propensity(values: Floats, y: Codes, n_classes: int) -> Floats:

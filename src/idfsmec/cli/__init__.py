@@ -10,6 +10,7 @@ from idfsmec.cli.audit import audit
 from idfsmec.cli.benchmark import benchmark
 from idfsmec.cli.demo import demo
 from idfsmec.cli.features import features
+from idfsmec.cli.plan import plan
 from idfsmec.cli.predict import predict
 from idfsmec.cli.report import report
 from idfsmec.cli.reproduce import reproduce
@@ -21,6 +22,7 @@ from idfsmec.cli.validate import validate
 __all__ = [
     "app",
     "demo",
+    "plan",
     "features",
     "select",
     "summarise",

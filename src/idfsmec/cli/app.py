@@ -38,6 +38,10 @@ _OPTIONS = {
     "n_jobs": "--jobs",
     "n_splits": "--folds",
     "n_repeats": "--repeats",
+    "n_facts": "--facts",
+    "n_comparisons": "--comparisons",
+    "n_features": "--features",
+    "n_selected": "--k",
     "absent_ok": "--on-error skip",
 }
 #: Errors that are due to what the user gave.
@@ -155,7 +159,8 @@ def command(**described: Any) -> Callable[[Function], Function]:
 
         # The type of what is returned is not looked at: only a type checker imports it.
         kinds = {key: kind for key, kind in function.__annotations__.items() if key != "return"}
-        hints = typing.get_type_hints(SimpleNamespace(__annotations__=kinds), function.__globals__)
+        names = inspect.unwrap(function).__globals__
+        hints = typing.get_type_hints(SimpleNamespace(__annotations__=kinds), names)
         parameters = []
         for key, parameter in inspect.signature(function).parameters.items():
             declared = described.get(key, "")

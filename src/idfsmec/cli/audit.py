@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from idfsmec.cli import options
 from idfsmec.cli.app import command
 from idfsmec.cli.benchmark import stop_cleanly
-from idfsmec.cli.console import COLOURS, remark, say, show_frame, shown
+from idfsmec.cli.console import COLOURS, remark, say, say_next, show_frame, shown
 from idfsmec.cli.options import AnyPath, Folds, Names, Per
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     also="Further columns of the table that describe circumstances, such as medication,hour.",
     condition=options.CONDITION,
 )
+@options.clustered
 def audit(
     table: AnyPath,
     out: AnyPath = Path("audit"),
@@ -28,6 +29,7 @@ def audit(
     per: Per | None = None,
     folds: Folds | None = None,
     jobs: int = -1,
+    dask: str | None = None,
     force: bool = False,
 ) -> Audit:
     """Test whether the groups differ in who or how was recorded, and if the EEG shows it.
@@ -80,6 +82,7 @@ def audit(
         remark(f"the verdict could not be kept beside the table: {error}", "yellow")
     say("page:", page)
     say("reporting checklist:", checklist)
+    say_next("select", path, "--resamples 100")
     return outcome
 
 

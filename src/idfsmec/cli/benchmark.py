@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import print_verdict, remark, say, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import (
+    print_verdict,
+    remark,
+    say,
+    say_next,
+    show_frame,
+    shown,
+    warnings_as_lines,
+)
 from idfsmec.cli.options import AnyPath, AnyPaths, Folds, Harmonize, Names, Per
 from idfsmec.errors import InputError
 
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
     part="Compute a part of the tasks, such as 3/16, into a folder of its own in OUT. The same "
     "command without --part puts parts together.",
 )
+@options.clustered
 def benchmark(
     tables: AnyPaths,
     out: AnyPath = Path("results"),
@@ -112,9 +121,8 @@ def benchmark(
     if "audit" in experiments and any(table.target.is_numeric for table in named.values()):
         remark("the audit takes classes, and is left out", "yellow")
         experiments.remove("audit")
-    options.check_cluster(dask)
     chosen = {"methods": options.split_names(methods)}
-    workers = {"classifier": classifier, "n_jobs": n_jobs, "dask": dask}
+    workers = {"classifier": classifier, "n_jobs": n_jobs}
     imputers = None if imputer is None else [imputer]
     common = {"imputer": imputer, **workers}
     method = ",".join(chosen["methods"] or ()) or None  # one, or it is refused
@@ -265,6 +273,7 @@ def print_results(results: Results) -> None:
     for name in results.tables:
         print_verdict(name, audits.get(name) or results.verdicts.get(name, {}))
     say("results:", results.folder)
+    say_next("report", results.folder)
     if n_failed := len(results.failures):
         first = results.failures.iloc[0]
         remark(

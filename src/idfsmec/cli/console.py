@@ -126,6 +126,11 @@ def show_frame(title: str, frame: pd.DataFrame) -> None:
     console().print(table, "")
 
 
+def say_next(*words: object) -> None:
+    """Print the command that usually follows."""
+    say("next: idfsmec", " ".join(map(str, words)))
+
+
 def print_verdict(name: object, verdict: Mapping[str, str]) -> None:
     """Print the verdict of a table's audit with its reason, or that there was none."""
     from idfsmec.table.verdicts import NOT_AUDITED

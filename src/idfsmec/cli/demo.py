@@ -103,4 +103,9 @@ def demo(out: AnyPath = Path("idfsmec-demo"), quick: bool = False, force: bool =
     with shown("5. report", describe=str) as progress:
         page = write_report(out, overwrite=True, progress=progress)
     say("5. Open in a browser:", page.resolve())
+    say(
+        "Look at the headline and the audit first, then at the stability of the features and at "
+        "the accuracy by missing rate. With recordings of your own begin with: "
+        "idfsmec features FOLDER"
+    )
     return page

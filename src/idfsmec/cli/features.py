@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import print_error, say, shown, warnings_as_lines
+from idfsmec.cli.console import print_error, say, say_next, shown, warnings_as_lines
 from idfsmec.cli.options import AnyPath, Names, OnError
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from idfsmec.features import Extraction, FeatureSettings
 
 
 @command(
     source=options.argument(
         "MANIFEST.csv|BIDS_ROOT|DATA_SET",
-        "A CSV file with the columns path, subject, label; a BIDS tree or derivative; or "
+        "A CSV file with the columns path, subject, label; a BIDS tree or derivative; a folder of "
+        "recordings; or "
         f"{', '.join(options.DATA_SETS)} with --data.",
         "source",
     ),
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     features="Names of features, separated by commas, or a set: paper (default); log, with "
     "logarithms of powers and variance; extended, which is log and four more.",
 )
+@options.clustered
 def features(
     source: str | None = None,
     output: AnyPath = Path("table.parquet"),
@@ -60,19 +64,22 @@ def features(
 
     For example::
 
+        idfsmec features folder_of_recordings
         idfsmec features study.csv -o table.parquet --jobs 2
         idfsmec features my_bids_tree --labels group --condition task-rest
         idfsmec features pred-d003 --data ~/ds003478 --epoch 4 --features log
         idfsmec features --write-config settings.toml
         idfsmec features study.csv --config settings.toml
 
-    Bands, filters, line noise, reference, channels and the thresholds of the
+    Of a folder of recordings a manifest, study.csv, is drafted, in which labels
+    are to be filled in. Bands, filters, line noise, reference, channels and the thresholds of the
     detection are settings of the --config file. Give the same command to resume
     after a stop.
     """
     from idfsmec._parallel import count_jobs
     from idfsmec.features.batch import check_table_path, extract_to_file
     from idfsmec.recordings import check_duplicates, find_recordings
+    from idfsmec.recordings.sources import check_source, draft_manifest, is_plain_folder
 
     names = options.split_names(features)
     settings = _settings(config, names, epoch=epoch, bad_channels=bad_channels)
@@ -85,10 +92,13 @@ def features(
         raise InputError(
             "Give a manifest, a BIDS folder or a data set. See `idfsmec features --help`."
         )
+    check_source(str(source))
+    if str(source) not in options.DATA_SETS and is_plain_folder(source):
+        _print_draft(draft_manifest(source, manifest := Path("study.csv")), manifest)
+        return None
     output, n_jobs = check_table_path(output, overwrite=force), count_jobs(jobs)
     options.refuse_inputs(output, inputs)
     if dask is not None:
-        options.check_cluster(dask)
         # Workers are in another folder; the name of a data set stays.
         source = str(Path(source).absolute()) if Path(source).exists() else source
         data = data and Path(data).absolute()
@@ -108,7 +118,6 @@ def features(
             output,
             settings,
             n_jobs=n_jobs,
-            dask=dask,
             on_error="skip" if on_error == "skip" else "raise",
             overwrite=force,
             progress=progress,
@@ -141,3 +150,15 @@ def _print_extraction(extraction: Extraction, output: Path) -> None:
             f"{len(extraction.skipped)} recordings have no row in the table, because no epoch has "
             "any channel left; if this is expected, give --on-error skip"
         )
+    say_next("audit", output)
+
+
+def _print_draft(manifest: pd.DataFrame, path: Path) -> None:
+    """Print what a drafted manifest holds, and what has to be filled in."""
+    empty = int((manifest["label"] == "").sum())
+    labels = ", ".join(f"{label}: {n}" for label, n in manifest["label"].value_counts().items())
+    say(f"drafted {path}: {len(manifest)} recordings")
+    say("subject: from the names of files; give the recordings of a participant one name")
+    say("label: empty, fill it in" if empty else f"label: from the names of folders ({labels})")
+    say("columns such as condition, site, age and sex may be added")
+    say_next("features", path)

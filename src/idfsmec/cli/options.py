@@ -5,11 +5,13 @@ From Python a list does as well as a text with commas, and a text as well as a p
 
 from __future__ import annotations
 
+import functools
 import importlib
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import typer
 
@@ -34,6 +36,8 @@ EXPERIMENTS = (
     *("accuracy", "imputation", "electrodes", "participants", "transfer"),
     *("ablation", "sensitivity", "cost", "audit"),
 )
+P = ParamSpec("P")
+R = TypeVar("R")
 OnError = Literal["stop", "skip"]
 ProtocolName = Literal["honest", "paper"]
 Per = Literal["participant"]
@@ -128,9 +132,10 @@ CONDITION = "Conditions whose samples are used, separated by commas. By default 
 TABLE = argument("TABLE", "Feature table: .parquet, .csv, .csv.gz or a folder of Parquet files.")
 
 
-def paths(sources: AnyPath | Sequence[AnyPath]) -> list[Path]:
-    """Return a list of paths; from Python it may be a single one."""
-    return [Path(path) for path in ([sources] if isinstance(sources, (str, Path)) else sources)]
+def paths(sources: AnyPath | Sequence[AnyPath], dask: str | None = None) -> list[Path]:
+    """Return a list of paths, absolute for workers; from Python it may be a single one."""
+    several = [Path(path) for path in ([sources] if isinstance(sources, (str, Path)) else sources)]
+    return several if dask is None else [path.absolute() for path in several]
 
 
 def split_names(text: Any) -> list[str] | None:
@@ -189,6 +194,9 @@ def check_numbers(*, repeats: int = 1, resamples: int = 0) -> None:
 def check_output(path: AnyPath, ending: str, force: bool, inputs: Sequence[Path] = ()) -> Path:
     """Refuse, before any work, an output file that cannot or should not be written."""
     path = Path(path)
+    for source in inputs:
+        if not source.exists():
+            raise InputError(f"{source}: there is no such file.")
     check_writable(path)
     if path.is_dir():
         raise InputError(f"{path} is a folder; give the name of a file with -o.")
@@ -243,6 +251,23 @@ def read_table(path: Path, condition: Any, per: str | None, name: object = "") -
         return take_condition(FeatureTable.read(path), condition, name or path)
     with naming(path):
         return FeatureTable.read_by_subject(path, split_names(condition) or ())
+
+
+def clustered(function: Callable[P, R]) -> Callable[P, R]:
+    """Run a command on the Dask cluster that its argument ``dask`` names, if it does."""
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        address = inspect.signature(function).bind(*args, **kwargs).arguments.get("dask")
+        if address is None:
+            return function(*args, **kwargs)
+        from idfsmec._parallel import on_cluster
+
+        check_cluster(address)
+        with on_cluster(address):
+            return function(*args, **kwargs)
+
+    return run
 
 
 def take_condition(table: FeatureTable, condition: Any, name: object) -> FeatureTable:

@@ -27,7 +27,7 @@ _TABLES = (".parquet", ".pq", ".csv", ".csv.gz")
     sources=options.argument(
         "TABLE|RECORDING",
         "Feature tables (.parquet, .csv, .csv.gz, folders of Parquet files), or recordings that "
-        "MNE opens (.edf, .bdf, .vhdr, .set, .fif), each of one participant.",
+        "MNE opens (.edf, .bdf, .vhdr, .set, .fif), each of one participant, or folders of them.",
     ),
     output="Where to write the predictions, a CSV file.",
     pages="Folder for a page about each participant. By default none is written.",
@@ -42,7 +42,7 @@ def predict(
     on_error: OnError = "stop",
     force: bool = False,
 ) -> pd.DataFrame:
-    """Predict the diagnosis of participants from recordings or tables, for research.
+    """Predict the diagnosis or score of participants from recordings or tables, for research.
 
     For example::
 
@@ -61,7 +61,7 @@ def predict(
     from idfsmec.prediction import load_model
     from idfsmec.prediction.subjects import Predictions
 
-    paths = options.paths(sources)
+    paths = [file for path in options.paths(sources) for file in _files_of(path)]
     output = options.check_output(output, ".csv", force, [Path(model), *paths])
     if pages is not None:
         check_writable(Path(pages) / "index.html")
@@ -107,6 +107,14 @@ def _predict(
             yield predict_subjects(model, table, allow_unusual=allow_unusual)
 
 
+def _files_of(path: Path) -> list[Path]:
+    """Return the recordings in a folder; other sources, such as a folder that MNE opens, stay."""
+    from idfsmec.recordings.sources import recording_files
+
+    found = recording_files(path) if path.is_dir() and not path.suffix else []
+    return [path] if _is_table(path) or not found else found
+
+
 def _is_table(path: Path) -> bool:
     """Return whether this is a table; recordings may be folders, too."""
     return path.name.lower().endswith(_TABLES) or any(path.glob("*.parquet"))
@@ -117,10 +125,15 @@ def _print_predictions(frame: pd.DataFrame) -> None:
     seen = first["predicted"].notna()
     cells = first[["subject"]].assign(predicted=first["predicted"].where(seen, ""))
     shares = first.filter(like="probability of ")
-    name = shares.columns[0] if shares.shape[1] == 1 else "probability"
-    cells[name] = shares.max(axis=1).map("{:.0%}".format).where(seen, "")
+    interval, written = "95 % CI", "{:.0%} to {:.0%}"
+    if shares.empty:
+        cells["predicted"] = first["predicted"].map("{:.1f}".format).where(seen, "")
+        interval, written = "interval of 95 in 100", "{:.1f} to {:.1f}"
+    else:
+        name = shares.columns[0] if shares.shape[1] == 1 else "probability"
+        cells[name] = shares.max(axis=1).map("{:.0%}".format).where(seen, "")
     limits = zip(first["low"], first["high"], strict=True)
-    cells["95 % CI"] = [f"{low:.0%} to {high:.0%}" if low == low else "" for low, high in limits]
+    cells[interval] = [written.format(*ends) if ends[0] == ends[0] else "" for ends in limits]
     cells["channels"] = first["channels present"].map("{:.0%}".format)
     cells["warning"] = first["warnings"].map(lambda text: "yes" if text else "")
     show_frame(f"{len(first)} of {len(frame)} participants", cells)

@@ -25,6 +25,7 @@ DataSet = Literal["modma3", "modma128", "pred-d003"]
     data="Folder with your copy of the data set, as released.",
     out="Folder for the results. By default named by data set and protocol.",
 )
+@options.clustered
 def reproduce(
     data_set: DataSet,
     data: AnyPath,
@@ -33,6 +34,7 @@ def reproduce(
     methods: Names | None = None,
     repeats: int = 1,
     jobs: int = -1,
+    dask: str | None = None,
     force: bool = False,
 ) -> Results:
     """Reproduce the figures and tables of the paper on your copy of its data.
@@ -45,7 +47,7 @@ def reproduce(
     Writes the feature table, all results, report.html, figures/, and fig2.csv,
     fig3.csv, table1.csv and table2.csv with published and measured values. Give
     the same command to resume after a stop. idfsmec.paper.reproduce takes any
-    protocol, and a Dask cluster.
+    protocol.
     """
     from idfsmec import paper
     from idfsmec._parallel import count_jobs

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import print_verdict, say, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import print_verdict, say, say_next, show_frame, shown, warnings_as_lines
 from idfsmec.cli.options import AnyPath, AnyPaths, Harmonize, Names, Per
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from idfsmec.prediction import IDFSMECCV
     from idfsmec.selection import IDFSMEC, StabilitySelector
     from idfsmec.table import FeatureTable
 
@@ -47,6 +49,7 @@ _SCHEMES = {
     harmonize="Bring sites to one location and scale first, as ComBat does: the sites of a "
     "table, or each summary. Warns where site and diagnosis are confounded.",
 )
+@options.clustered
 def select(
     tables: AnyPaths,
     output: AnyPath = Path("ranking.csv"),
@@ -61,6 +64,8 @@ def select(
     adjust: Names | None = None,
     adjust_from: str | None = None,
     resamples: int = 0,
+    jobs: int = -1,
+    dask: str | None = None,
     force: bool = False,
 ) -> pd.DataFrame:
     """Rank the features and channels of a table in which channels may be missing.
@@ -81,10 +86,13 @@ def select(
     equal those of one table with all rows, unless a site suppressed sums. Other
     values of lam and gamma than 1 and 2 are parameters of idfsmec.IDFSMEC.
     """
+    from joblib import parallel_config
+
     from idfsmec._files import write_csv
+    from idfsmec._parallel import count_jobs
     from idfsmec.selection import IDFSMEC, StabilitySelector, channel_frame, ranking_frame
 
-    paths = options.paths(tables)
+    paths = options.paths(tables, dask)
     output = options.check_output(output, ".csv", force, paths)
     options.check_numbers(resamples=resamples)
     harmonize = options.parse_harmonize(harmonize)
@@ -97,21 +105,26 @@ def select(
     verdicts: list[dict[str, str]] = [{} for _ in paths]
     if _from_sums(paths, needs_rows):
         conditions = options.split_names(condition) or []
-        selector = _select_from_sums(paths, settings, conditions, bool(harmonize))
+        with parallel_config(n_jobs=jobs):
+            selector = _select_from_sums(paths, settings, conditions, bool(harmonize))
     else:
         joined = _read(paths, target, order, condition, per, harmonize, adjusting, electrodes)
         table, verdicts = joined
         numeric = table.target.is_numeric
         with warnings_as_lines(), options.naming(paths[0]):
             if tune:
-                selector = _tune(table, k)
+                selector = _tune(table, k, dask)
             else:
                 selector = IDFSMEC(**settings, numeric=numeric).fit(table.X, table.targets)
             if resamples:
                 base = IDFSMEC(lam=selector.lam, gamma=selector.gamma, numeric=numeric)
                 with shown(f"{resamples} halves of the participants") as progress:
                     halves = StabilitySelector(
-                        base, n_resamples=resamples, random_state=0, progress=progress
+                        base,
+                        n_resamples=resamples,
+                        random_state=0,
+                        n_jobs=count_jobs(jobs),
+                        progress=progress,
                     )
                     stability = halves.fit(table.X, table.targets)
     features, channels = ranking_frame(selector), channel_frame(selector)
@@ -132,6 +145,7 @@ def select(
     for path, verdict in zip(paths, verdicts, strict=True):
         print_verdict(path, verdict)
     say(f"ranking of {len(features)} features:", output)
+    _print_next(paths)
     return features
 
 
@@ -202,14 +216,22 @@ def _read(
             return table, verdicts
 
 
-def _tune(table: FeatureTable, k: int | None) -> IDFSMEC:
+def _fit(tuned: IDFSMECCV, table: FeatureTable) -> IDFSMECCV:
+    tuned.fit(table.X, table.targets)
+    _ = tuned.selector_.effects_  # it comes back from a worker without samples
+    return tuned
+
+
+def _tune(table: FeatureTable, k: int | None, dask: str | None) -> IDFSMEC:
+    from idfsmec._parallel import run_tasks
     from idfsmec.prediction import IDFSMECCV, ChannelImputer
 
     numbers: dict[str, Any] = {} if k is None else {"n_features_to_select": [k]}
     with shown("choosing lam, gamma and the number of features") as progress:
         numeric = table.target.is_numeric
-        tuned = IDFSMECCV(imputer=ChannelImputer(), numeric=numeric, progress=progress, **numbers)
-        tuned.fit(table.X, table.targets)
+        told = progress if dask is None else None  # a worker cannot tell
+        tuned = IDFSMECCV(imputer=ChannelImputer(), numeric=numeric, progress=told, **numbers)
+        ((_, tuned),) = run_tasks(partial(_fit, table=table), [tuned], n_jobs=1)
     best = ", ".join(f"{name} = {value}" for name, value in tuned.best_params_.items())
     score = f"log loss per participant {-tuned.best_score_:.3f}"
     if numeric:
@@ -274,6 +296,11 @@ def _add_adjusted(features: pd.DataFrame, table: FeatureTable) -> pd.DataFrame:
     names = features["channel"] + "__" + features["feature"]
     adjusted = adjusted.set_index(table.X.columns).loc[names]
     return features.join(adjusted.reset_index(drop=True))
+
+
+def _print_next(paths: Sequence[Path]) -> None:
+    if not _has_summary(paths):
+        say_next("benchmark", *paths, "--out results")
 
 
 def _print_target(table: FeatureTable) -> None:

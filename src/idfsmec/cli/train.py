@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import print_verdict, say, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import print_verdict, say, say_next, show_frame, shown, warnings_as_lines
 from idfsmec.cli.options import AnyPath, Folds, Harmonize, Names, Per
 
 if TYPE_CHECKING:
@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     remember_participants="Keep keyed hashes of the participants' samples in the model, by which "
     "predict and validate recognise them; so can whoever has their values.",
 )
+@options.clustered
 def train(
     table: AnyPath,
     output: AnyPath = Path("model.skops"),
     method: str | None = None,
+    target: str | None = None,
+    order: Names | None = None,
     condition: Names | None = None,
     per: Per | None = None,
     electrodes: int | None = None,
@@ -38,6 +41,7 @@ def train(
     remember_participants: bool = False,
     repeats: int = 3,
     jobs: int = 1,
+    dask: str | None = None,
     force: bool = False,
 ) -> Model:
     """Fit a model to all participants of a table and measure it on held-out participants.
@@ -47,13 +51,15 @@ def train(
         idfsmec train table.parquet -o model.skops
         idfsmec train table.parquet -o model.skops --method mRMR
         idfsmec train table.parquet -o model.skops --electrodes 8
+        idfsmec train table.parquet -o model.skops --target bdi
         idfsmec train table.parquet -o model.skops --folds site --harmonize all
         idfsmec train table.parquet -o model.skops --adjust age,sex
 
-    The model is IDFSMECClassifier, which accepts missing channels, or a method
-    by its name. The model card, model.md and model.html, is written beside the
-    file. Both have the verdict of idfsmec audit; the audit is run if none is stored
-    beside the table. By default 5 folds. For research; not a medical device.
+    The model is IDFSMECClassifier (IDFSMECRegressor for a score), which accepts
+    missing channels, or a method by its name. The model card, model.md and
+    model.html, is written beside the file. Both have the verdict of idfsmec audit;
+    the audit is run if none is stored beside the table. By default up to 10 folds.
+    For research; not a medical device.
     """
     import pandas as pd
 
@@ -66,7 +72,7 @@ def train(
     from idfsmec.prediction.methods import find_methods
     from idfsmec.prediction.model import check_model_path
     from idfsmec.report.documents import card_paths, metric_rows, write_model_card
-    from idfsmec.table.verdicts import stored_verdict
+    from idfsmec.table.verdicts import NOT_AUDITED, stored_verdict
 
     path = options.check_output(output, ".skops", force, [Path(table)])
     check_model_path(path, overwrite=force)
@@ -78,13 +84,20 @@ def train(
     adjusting = options.split_names(adjust) or []
     splits, n_jobs = options.parse_folds(folds), count_jobs(jobs)
     read = options.read_table(Path(table), condition, per)
+    with warnings_as_lines():
+        read = options.take_target(read, target, order, table)
+    numeric = read.target.is_numeric
     if "n_splits" in splits:
         with options.naming(table):
-            make_folds(read.y, read.subjects, **splits)  # refuses too many, before the audit
+            # Refuses too many, before the audit.
+            make_folds(read.targets, read.subjects, **splits, numeric=numeric)
+    classes: list[Any] = [] if numeric else read.y.unique().tolist()
     with options.naming(table):
-        check_corrections(read, make_corrections(read.y.unique(), False, adjusting, adjust_from))
+        check_corrections(read, make_corrections(classes, False, adjusting, adjust_from))
     verdict = stored_verdict(Path(table), read)
-    if not verdict:
+    if not verdict and numeric:
+        verdict = dict(NOT_AUDITED)
+    elif not verdict:
         by = splits.get("folds", "subject")
         with shown("audit") as progress, options.naming(table):
             audited = audit(read, parts=["eeg"], folds=by, n_jobs=n_jobs, progress=progress)
@@ -116,4 +129,5 @@ def train(
         say("electrodes:", ", ".join(model.channels))
     say("model:", path)
     say("card:", f"{markdown}, {page}")
+    say_next("validate", path, "OTHER_TABLE")
     return model

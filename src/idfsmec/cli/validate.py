@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     "predictive values, Brier score and decision curve. By default as in this table.",
     include_training="Also score participants that the model is known to be trained on.",
 )
+@options.clustered
 def validate(
     model: AnyPath,
     source: AnyPath,
@@ -39,6 +40,7 @@ def validate(
     include_training: bool = False,
     on_error: OnError = "stop",
     jobs: int = 1,
+    dask: str | None = None,
     force: bool = False,
 ) -> Validation:
     """Measure a model on participants of another table.

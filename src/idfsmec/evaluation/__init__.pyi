@@ -1,4 +1,5 @@
 from .clinical import clinical_scores
+from .plan import StudyPlan
 from .protocol import Protocol
 from .results import Results
 from .run import accuracy, cost, imputation, resampling
@@ -19,6 +20,7 @@ __all__ = [
     "ParticipantCurve",
     "Protocol",
     "Results",
+    "StudyPlan",
     "Validation",
     "accuracy",
     "clinical_scores",

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from idfsmec._parallel import count_jobs, run_tasks
+from idfsmec._parallel import count_jobs, on_cluster, run_tasks
 from idfsmec.errors import InputError, without_folders
 from idfsmec.evaluation.clinical import check_prevalence, subject_groups
 from idfsmec.evaluation.protocol import Protocol, protocol_from, split_table
@@ -261,7 +261,8 @@ def resampling(
             run = (store.get_meta("protocols") or {}).get("accuracy") or {}
             arrays = table_arrays(named, adjust=run.get("adjust") or ())
             tasks = plan_rankings(store, ranking, arrays, run, n_resamples, seed, sharing)
-            do_tasks(store, RESAMPLING, tasks, arrays, n_processes, progress, keep=True)
+            how: dict[str, Any] = {"keep": True, "here": sharing > 1}
+            do_tasks(store, RESAMPLING, tasks, arrays, n_processes, progress, **how)
         return Results.of(store)
 
 
@@ -293,7 +294,7 @@ def run_experiment(
     The protocol and what ``also`` holds are kept with them. With ``rank`` the proposed method,
     where it is among ``methods``, then ranks each whole table, with the setting picked most often.
     """
-    named, n_processes = name_tables(tables), count_jobs(n_jobs)
+    named = name_tables(tables)
     if _hold_scores(named):
         protocol = protocol.for_scores()
         methods, without = methods_for_scores(methods)
@@ -307,14 +308,14 @@ def run_experiment(
     positions = "region" in protocol.patterns
     arrays = table_arrays(named, positions, protocol.adjust)
     tasks = [task for table in arrays.values() for task in plan(table, methods, protocol)]
-    with open_store(out, overwrite) as store:
+    with on_cluster(dask), open_store(out, overwrite) as store:
+        n_processes = count_jobs(n_jobs)
         with recorded_run(store, experiment, named, overwrite):
             store.add_meta("protocols", {experiment: {**asdict(protocol), **(also or {})}})
             _keep_methods(store, methods)
-            do_tasks(store, experiment, tasks, arrays, n_processes, progress, dask)
+            do_tasks(store, experiment, tasks, arrays, n_processes, progress)
             ours = proposed_method(methods)
             if rank and ours is not None and not ours.is_whole and store.part is None:
-                # Here, also where a cluster has done the folds: sending tables takes longer.
                 tasks = plan_rankings(store, ours, arrays, asdict(protocol))
                 do_tasks(store, RANKING, tasks, arrays, n_processes, progress, keep=True)
         return Results.of(store)
@@ -435,11 +436,14 @@ def do_tasks(
     arrays: Mapping[str, Samples],
     n_jobs: int,
     progress: Listener | None,
-    dask: Any = None,
     *,
     keep: bool = False,
+    here: bool = False,
 ) -> None:
-    """Do the tasks that the store does not have; with ``keep`` those of other tables stay."""
+    """Do the tasks that the store does not have; with ``keep`` those of other tables stay.
+
+    With ``here`` they are done in this process, one after the other, and share out what they do.
+    """
     if store.part is not None:  # by what is planned, not by what is done
         number, n_parts = store.part
         shared = _batches(_in_order(tasks), _METHODS_AT_ONCE)[number - 1 :: n_parts]
@@ -447,7 +451,9 @@ def do_tasks(
     store.set_plan(experiment, tasks, keep=keep)
     done = store.done_keys()
     todo = {task.key: task for task in tasks if task.key not in done}
-    for task, result in compute_tasks(experiment, todo.values(), arrays, n_jobs, progress, dask):
+    for task, result in compute_tasks(
+        experiment, todo.values(), arrays, n_jobs, progress, here=here
+    ):
         store.add(task, result)
 
 
@@ -457,16 +463,20 @@ def compute_tasks(
     arrays: Mapping[str, Samples],
     n_jobs: int,
     progress: Listener | None,
-    dask: Any = None,
+    *,
+    here: bool = False,
 ) -> Iterator[tuple[Task, TaskResult]]:
     """Do tasks, those of a fold together."""
     todo = _in_order(tasks)
     if not todo:
         return
-    steps, here = Steps(experiment, len(todo), progress), n_jobs == 1 and dask is None
-    batches = _batches(todo, 1 if here else _METHODS_AT_ONCE)
+    steps = Steps(experiment, len(todo), progress)
+    batches = _batches(todo, 1 if here or n_jobs == 1 else _METHODS_AT_ONCE)
     compute = partial(_run_batch, tables=arrays)
-    for position, results in run_tasks(compute, batches, n_jobs=n_jobs, dask=dask):
+    shared = (
+        enumerate(map(compute, batches)) if here else run_tasks(compute, batches, n_jobs=n_jobs)
+    )
+    for position, results in shared:
         for task, result in zip(batches[position], results, strict=True):
             yield task, result
             steps.done(item=(task, result))  # after the caller has kept it

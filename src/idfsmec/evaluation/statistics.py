@@ -53,4 +53,6 @@ def power(difference: float, standard_error: float, df: float, n_tests: int = 1)
     the level of the first step of Holm's correction.
     """
     shift, limit = difference / standard_error, special.stdtrit(df, 1 - 0.025 / n_tests)
-    return float(1 - special.nctdtr(df, shift, limit) + special.nctdtr(df, shift, -limit))
+    # Far from 0 both tails are 0, where SciPy gives NaN.
+    below, beyond = np.nan_to_num(special.nctdtr(df, shift, [limit, -limit]))
+    return float(1 - below + beyond)

@@ -14,6 +14,7 @@ import pandas as pd
 from idfsmec._parallel import count_jobs, run_tasks
 from idfsmec._validation import derive_seed
 from idfsmec.errors import InputError
+from idfsmec.evaluation.agreement import measure_scores
 from idfsmec.evaluation.clinical import (
     calibration_groups,
     check_prevalence,
@@ -27,6 +28,7 @@ from idfsmec.metrics import (
     auc_by_fold,
     balanced_accuracy,
     fold_interval,
+    mean_by_subject,
     mean_decisions,
 )
 from idfsmec.prediction.adjuster import Corrections, correct_table, make_corrections
@@ -60,7 +62,7 @@ def train_model(
     audit: Mapping[str, str] | None = None,
     progress: Listener | None = None,
 ) -> Model:
-    """Fit a classifier to all subjects of a table, and measure it on held-out subjects.
+    """Fit a classifier, or a regressor of a score, to a table; measure it on held-out subjects.
 
     Parameters
     ----------
@@ -113,6 +115,9 @@ def train_model(
         probabilities for each share of channels; ``true``, classes; ``n_splits``, the number of
         folds; ``prior``, how frequent classes are taken to be; ``calibrated``, as a prediction
         would be, by the other subjects).
+        Of a score, ``metrics`` are R2 against the mean of the subjects trained on, correlations
+        and the mean absolute error (``chance`` is that of this mean), ``calibration`` has the
+        slope, and ``held_out`` the ``reach`` of prediction intervals for each share of channels.
         With folds by site also ``by_site``: for each its ``n_subjects``, ``accuracy`` by subject
         with an interval, and ``chance``, the share of the larger class.
 
@@ -123,21 +128,25 @@ def train_model(
         prevalence is no share.
     """
     check_prevalence(prevalence)
+    numeric = table.target.is_numeric
     if isinstance(estimator, str):
         (method,) = find_methods([estimator])
-        estimator = method.build() if method.is_whole else method.pipeline(folds=folds)
+        whole = method.is_whole
+        estimator = method.build() if whole else method.pipeline(folds=folds, numeric=numeric)
     table = rows_with_a_channel(table)
-    sampled = table.y, table.subjects
+    sampled = table.targets, table.subjects
     if folds not in ("subject", "site"):
         raise InputError(f"folds is {folds!r}; choose 'subject' or 'site'", argument="folds")
     if folds == "site":  # nothing is drawn, so there is one repetition
-        repeats = [make_folds(*sampled, folds, sites=table.sites)]
+        repeats = [make_folds(*sampled, folds, sites=table.sites, numeric=numeric)]
     else:
         if n_splits is None:
-            n_splits = min(10, max(most_splits(*sampled), 2))
+            most = most_splits(*sampled, numeric=numeric)
+            n_splits = min(10, max(most // 2 if numeric else most, 2))
         seeds = [derive_seed("model", seed, repeat) for repeat in range(n_repeats)]
-        repeats = [make_folds(*sampled, folds, n_splits, number) for number in seeds]
-    corrections = make_corrections(table.y.unique(), harmonize, adjust, adjust_from)
+        repeats = [make_folds(*sampled, folds, n_splits, s, numeric=numeric) for s in seeds]
+    classes = np.empty(0) if numeric else table.y.unique()
+    corrections = make_corrections(classes, harmonize, adjust, adjust_from)
     used = _use_electrodes(table, electrodes, corrections)
     model = fit_model(
         used,
@@ -152,7 +161,8 @@ def train_model(
         for repeat, splits in enumerate(repeats)
         for fold in splits
     ]
-    probabilities = np.full((len(repeats), len(SHARES), len(table), len(model.classes)), np.nan)
+    n_columns = max(len(model.classes), 1)  # a score is one
+    probabilities = np.full((len(repeats), len(SHARES), len(table), n_columns), np.nan)
     fold_of = np.zeros((len(repeats), len(table)), dtype=np.intp)
     for repeat, splits in enumerate(repeats):
         for fold, (_, test) in enumerate(splits):
@@ -211,6 +221,8 @@ def _predict_fold(
         held_out = replace(held_out, X=held_out.X[seen.X.columns])
         left = (_leave_channels(held_out, share, seed) for share in SHARES)
         new = (learned.apply_to(replace(held_out, X=X)) for X in left)
+        if table.target.is_numeric:
+            return np.stack([np.asarray(fitted.predict(X))[:, None] for X in new])
         return np.stack([fitted.predict_proba(X) for X in new])
 
 
@@ -258,6 +270,11 @@ def _measure(
     """Return the ``performance`` of a model on held-out subjects, in order of their names."""
     names = table.subjects.to_numpy().astype(str)
     _, first, member = np.unique(names, return_index=True, return_inverse=True)
+    if model.score is not None:
+        means = np.moveaxis(probabilities[..., 0], -1, 0)
+        by_subject = np.moveaxis(mean_by_subject(means, member), 0, -1)
+        true = mean_by_subject(table.targets, member)
+        return measure_scores(by_subject, true, fold_of[:, first], SHARES)
     codes = np.searchsorted(model.estimator.classes_, table.y.to_numpy())
     # Means over epochs, (n_repeats, n_shares, n_subjects, n_classes).
     by_subject, y = mean_decisions(probabilities, codes, member)

@@ -16,6 +16,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from os import PathLike
@@ -26,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 from idfsmec._files import check_writable, locked, refuse_moved, replacing
-from idfsmec._parallel import count_jobs, one_blas_thread, run_tasks
+from idfsmec._parallel import count_jobs, on_cluster, one_blas_thread, run_tasks
 from idfsmec.errors import (
     ArgumentError,
     ExistingFileError,
@@ -311,7 +312,8 @@ def extract_table(
     depressed: 4; 0.0% missing)
     """
     settings = settings or FeatureSettings()
-    used, outcomes = _extract(recordings, settings, n_jobs, dask, on_error, parts, progress)
+    with on_cluster(dask):
+        used, outcomes = _extract(recordings, settings, n_jobs, on_error, parts, progress)
     (table,) = _assemble(used, settings)
     return Extraction(_contents([table]), outcomes, on_error, table)
 
@@ -320,7 +322,6 @@ def _extract(
     recordings: Sequence[Recording],
     settings: FeatureSettings,
     n_jobs: int | None,
-    dask: Any,
     on_error: str,
     parts: Path | None,
     progress: Listener | None,
@@ -348,7 +349,7 @@ def _extract(
     # After a failure no recording is begun, and those under way are finished and kept.
     tasks = ((recording.source, recording) for recording in recordings if failure is None)
     tell(Progress("features", 0, total))
-    for index, (outcome, key, unreadable) in run_tasks(task, tasks, n_jobs=n_jobs, dask=dask):
+    for index, (outcome, key, unreadable) in run_tasks(task, tasks, n_jobs=n_jobs):
         refuse_moved(parts, opened, "recordings")
         _refuse_unreadable(*unreadable)
         if outcome.status == "resumed" and parts:
@@ -401,6 +402,8 @@ def check_table_path(output: str | PathLike[str], *, overwrite: bool = False) ->
     else:
         file_format(path)
         check_writable(_parts_folder(path), *files_beside(path))
+    if path.exists():
+        _remove_finished_parts(path)
     if not overwrite and (any(path.iterdir()) if path.is_dir() else path.exists()):
         raise ExistingFileError(path)
     return path
@@ -442,11 +445,11 @@ def extract_to_file(
     path = check_table_path(output, overwrite=overwrite)
     folder = _parts_folder(path)
     busy = f"another process is making {path}; wait for it to end, or choose another name"
-    with locked(folder / "lock", busy):
+    with on_cluster(dask), locked(folder / "lock", busy):
         opened = folder.stat()
         settings, is_file = settings or FeatureSettings(), bool(path.suffix)
         used, outcomes = _extract(
-            recordings, settings, n_jobs, dask, on_error, folder, progress, keep_values=is_file
+            recordings, settings, n_jobs, on_error, folder, progress, keep_values=is_file
         )
         refuse_moved(folder, opened, "recordings")
         if is_file:
@@ -475,6 +478,16 @@ def _write_pieces(
 def _parts_folder(output: Path) -> Path:
     """Name the folder beside a table that keeps finished recordings until it is written."""
     return output.with_name(f".{output.name}.parts")
+
+
+def _remove_finished_parts(table: Path) -> None:
+    """Remove parts that a run left which was killed after it had written their table."""
+    folder = _parts_folder(table)
+    if not folder.is_dir():
+        return
+    with suppress(InputError), locked(folder / "lock", "a run is writing parts"):
+        if all(part.stat().st_mtime <= table.stat().st_mtime for part in folder.glob("*.npz")):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _try_out(settings: FeatureSettings) -> None:

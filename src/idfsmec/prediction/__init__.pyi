@@ -13,7 +13,7 @@ from .methods import (
     register_method,
 )
 from .model import TRUSTED_TYPES, Model, fit_model, load_model, save_model
-from .pipeline import HarmonizedClassifier, TunedPipeline, TunedRegressor
+from .pipeline import HarmonizedClassifier, HarmonizedRegressor, TunedPipeline, TunedRegressor
 from .search import IDFSMECCV
 from .subjects import extract_subjects, find_training_subjects, predict_subjects
 
@@ -25,6 +25,7 @@ __all__ = [
     "ChannelImputer",
     "ChannelPCA",
     "HarmonizedClassifier",
+    "HarmonizedRegressor",
     "IDFSMECCV",
     "IDFSMECClassifier",
     "IDFSMECRegressor",

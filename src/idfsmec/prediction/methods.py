@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
-from idfsmec.errors import InputError
+from idfsmec.errors import InputError, find_name
 from idfsmec.selection.defaults import GAMMAS, LAMS
 
 if TYPE_CHECKING:
@@ -47,9 +47,7 @@ class Registry(dict[str, Entry]):
         """Look up a name; an entry is returned as it is."""
         if not isinstance(entry, str):
             return entry
-        if entry not in self:
-            raise InputError(f"there is no {self._kind} {entry!r}; choose from {', '.join(self)}")
-        return self[entry]
+        return self[find_name(entry, self, f"there is no {self._kind} {entry!r}")]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone, is_regressor
 from sklearn.utils import get_tags
 
 from idfsmec._files import replacing
@@ -38,8 +38,12 @@ from idfsmec.prediction.adjuster import (
 )
 from idfsmec.prediction.harmonizer import SiteHarmonizer
 from idfsmec.prediction.imputer import ChannelImputer
-from idfsmec.prediction.linear import IDFSMECClassifier
-from idfsmec.prediction.pipeline import HarmonizedClassifier, SamplesClassifier
+from idfsmec.prediction.linear import IDFSMECClassifier, IDFSMECRegressor
+from idfsmec.prediction.pipeline import (
+    HarmonizedClassifier,
+    HarmonizedRegressor,
+    SamplesEstimator,
+)
 from idfsmec.prediction.subjects import learn_reference, predict_subjects
 from idfsmec.prediction.training_data import (
     digest_samples,
@@ -59,12 +63,16 @@ _FORMAT_VERSION = 7
 #: NumPy's arrays, scikit-learn's estimators. Whatever else a file names is refused.
 TRUSTED_TYPES = (
     "idfsmec.prediction.linear.IDFSMECClassifier",
+    "idfsmec.prediction.linear.IDFSMECRegressor",
     "idfsmec.prediction.adjuster.Adjuster",
     "idfsmec.prediction.adjuster.Corrections",
     "idfsmec.prediction.harmonizer.SiteHarmonizer",
     "idfsmec.prediction.imputer.ChannelImputer",
     "idfsmec.prediction.imputer.FactorModel",
     "idfsmec.prediction.pipeline.TunedPipeline",
+    "idfsmec.prediction.pipeline.TunedRegressor",
+    "idfsmec.prediction.ridge.BoostedScore",
+    "idfsmec.prediction.ridge.LinearRidge",
     "idfsmec.prediction.sanity.Boosting",
     "idfsmec.prediction.samples.MissingMarks",
     "idfsmec.prediction.samples.Preparation",
@@ -98,31 +106,45 @@ class Model:
     how well it does; kept in a file by :func:`save_model`.
     """
 
-    estimator: Any  # takes NaN where a channel is missing
-    imputer: ChannelImputer  # its factors tell whether a subject is unlike all in training
-    columns: tuple[str, ...]  # <channel>__<feature>, in the order that the estimator takes
-    # How features were computed: the table's ``info`` without names of subjects and files.
+    #: Classifier that takes NaN where a channel is missing.
+    estimator: Any
+    #: Its factors tell whether a subject is unlike all in training.
+    imputer: ChannelImputer
+    #: ``<channel>__<feature>``, in the order that the estimator takes.
+    columns: tuple[str, ...]
+    #: How features were computed: the table's ``info`` without names of subjects and files.
     settings: Mapping[str, Any] = field(default_factory=dict)
-    # Numbers of subjects and samples it was fitted on, and what was missing.
+    #: Numbers of subjects and samples it was fitted on, and what was missing.
     data: Mapping[str, Any] = field(default_factory=dict)
-    # Where the training subjects lie: see :func:`learn_reference`.
+    #: Where the training subjects lie: centre and precision of their factors, usual distances.
     reference: Mapping[str, Any] = field(default_factory=dict)
-    # How it was evaluated, and the outcome; empty if it was not.
+    #: How it was evaluated; empty if it was not.
     protocol: Mapping[str, Any] = field(default_factory=dict)
+    #: Scores on held-out subjects, see :func:`idfsmec.evaluation.train_model`; empty without.
     performance: Mapping[str, Any] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)  # of the packages in use
-    harmonizer: SiteHarmonizer | None = None  # comes before anything else
-    adjuster: Adjuster | None = None  # comes next
-    # Level, title and reason of the audit of its table; empty if it was not audited.
+    #: Versions of the packages in use.
+    versions: Mapping[str, str] = field(default_factory=dict)
+    #: Comes before anything else; None where sites are left as they are.
+    harmonizer: SiteHarmonizer | None = None
+    #: Comes next; None where nothing is adjusted.
+    adjuster: Adjuster | None = None
+    #: Level, title and reason of the audit of its table; empty if it was not audited.
     audit: Mapping[str, str] = field(default_factory=dict)
-    # Keyed hashes of the training samples, if participants are to be recognised; else empty.
+    #: Keyed hashes of the training samples, if participants are to be recognised; else empty.
     remembered: Mapping[str, Any] = field(default_factory=dict)
-    digest: str = ""  # of the training table; beside the file, not in it
+    #: Digest of the training table; beside the file, not in it.
+    digest: str = ""
 
     @property
     def classes(self) -> list[Any]:
-        """Labels in the order of the probabilities."""
-        return list(self.estimator.classes_.tolist())
+        """Labels in the order of the probabilities; none if a score is predicted."""
+        return [] if self.score is not None else list(self.estimator.classes_.tolist())
+
+    @property
+    def score(self) -> str | None:
+        """Name of the score that is predicted; None for classes."""
+        target = self.settings.get("target") or {}
+        return str(target["name"]) if target.get("kind", "classes") != "classes" else None
 
     @cached_property
     def column_parts(self) -> list[tuple[str, str]]:
@@ -143,6 +165,8 @@ class Model:
     @property
     def prior(self) -> list[float]:
         """Prior of each class: its ``class_prior_``, or the shares in training."""
+        if self.score is not None:
+            return []
         subjects = np.array(list(self.data["subjects"].values()), dtype=np.float64)
         prior = getattr(self.estimator, "class_prior_", subjects / subjects.sum())
         return [float(share) for share in prior]
@@ -153,10 +177,11 @@ class Model:
         return str(getattr(self.estimator, "name", type(self.estimator).__name__))
 
     def __repr__(self) -> str:
+        names = map(str, self.classes)
         return (
             f"Model({self.kind} of {self.data.get('n_subjects', '?')} subjects; "
-            f"{len(self.channels)} channels, {len(self.columns)} columns; classes "
-            f"{', '.join(map(str, self.classes))})"
+            f"{len(self.channels)} channels, {len(self.columns)} columns; "
+            + (f"score {self.score})" if self.score else f"classes {', '.join(names)})")
         )
 
 
@@ -172,15 +197,15 @@ def fit_model(
     adjust_from: str | None = None,
     remember_participants: bool = False,
 ) -> Model:
-    """Fit a classifier to all subjects of a table.
+    """Fit a classifier, or with a score a regressor, to all subjects of a table.
 
     Parameters
     ----------
     table : FeatureTable
-    estimator : classifier, optional
-        With ``predict_proba``, takes a DataFrame with NaN where channels are missing; by default
-        :class:`IDFSMECClassifier`. If it is to be kept in a file, it has to be made of
-        scikit-learn's and this package's parts.
+    estimator : classifier or regressor, optional
+        With ``predict_proba`` (for a score ``predict``), takes a DataFrame with NaN where channels
+        are missing; by default :class:`IDFSMECClassifier` or :class:`IDFSMECRegressor`. If it is
+        to be kept in a file, it has to be made of scikit-learn's and this package's parts.
     harmonize : bool or str, default=False
         Whether sites are brought to one location and scale first, by a :class:`SiteHarmonizer`
         that the model keeps: True learns them from all samples, the name of a class, such as
@@ -218,7 +243,9 @@ def fit_model(
         raise InputError(
             f"all samples have the label {table.y.iloc[0]!r}: a classifier needs two classes."
         )
-    wanted = make_corrections(table.y.unique(), harmonize, adjust, adjust_from)
+    numeric = table.target.is_numeric
+    classes = np.empty(0) if numeric else table.y.unique()
+    wanted = make_corrections(classes, harmonize, adjust, adjust_from)
     fitted, corrections = fit_estimator(estimator, table, wanted)
     X = corrections.apply_to(table)
     imputer = ChannelImputer().fit(X)
@@ -232,7 +259,9 @@ def fit_model(
         data={
             "n_samples": len(table),
             "n_subjects": int(table.subjects.nunique()),
-            "subjects": {str(label): int(count) for label, count in subjects.items()},
+            "subjects": {}
+            if numeric
+            else {str(label): int(count) for label, count in subjects.items()},
             "share_missing": float(1.0 - table.observed.to_numpy().mean()),
             "conditions": table.conditions,
             "references": sorted(recorded_references(table.info)),
@@ -254,13 +283,23 @@ def fit_estimator(
     Inner folds keep subjects together where the estimator can, and correct by their own samples.
     """
     check_corrections(table, corrections)
-    fresh = IDFSMECClassifier() if estimator is None else clone(estimator)
-    whole = fresh if isinstance(fresh, SamplesClassifier) else HarmonizedClassifier(fresh)
+    numeric = table.target.is_numeric
+    usual = IDFSMECRegressor() if numeric else IDFSMECClassifier()
+    fresh = usual if estimator is None else clone(estimator)
+    if is_regressor(fresh) != numeric:
+        wanted = "regressor" if numeric else "classifier"
+        raise InputError(
+            f"{type(fresh).__name__} is no {wanted}, which the target of the table needs",
+            argument="estimator",
+        )
+    whole: Any = fresh
+    if not isinstance(fresh, SamplesEstimator):
+        whole = HarmonizedRegressor(fresh) if numeric else HarmonizedClassifier(fresh)
     whole.set_params(harmonizer=corrections.harmonizer, adjuster=corrections.adjuster)
     known = table_covariates(table, corrections.names)
-    whole.fit(table.X, table.y.to_numpy(), table.subjects, table.sites, known)
+    whole.fit(table.X, table.targets, table.subjects, table.sites, known)
     fitted = whole.for_prediction()
-    if not hasattr(fitted, "predict_proba"):
+    if not numeric and not hasattr(fitted, "predict_proba"):
         raise InputError(
             f"{type(fitted).__name__} has no predict_proba, which a model needs; wrap it in "
             "scikit-learn's CalibratedClassifierCV",
@@ -542,6 +581,7 @@ def _try(model: Model) -> None:
     probe = FeatureTable(X, names, names, sites=sites, rows=rows)
     for subject in predict_subjects(model, probe, allow_unusual=True).subjects:
         numbers = [subject.distance, *subject.probabilities.values(), *subject.votes.values()]
+        numbers += [] if model.score is None else [subject.predicted]
         if not np.isfinite(numbers).all():
             raise ValueError("it gives no numbers")
 

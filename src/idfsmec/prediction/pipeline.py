@@ -920,8 +920,89 @@ label, progress
         return LinearRidge() if self.regressor is None else self.regressor
 
 
+class WholeEstimator(SamplesEstimator):
+    """What :class:`HarmonizedClassifier` and :class:`HarmonizedRegressor` share."""
+
+    random_state: Any
+
+    def _fit_whole(self, training: TrainingSamples, estimator: Any, y: NDArray[Any]) -> Any:
+        """Return an estimator fitted to all training samples, after corrections."""
+        samples = training.samples
+        self._columns = list(samples.columns)
+        self._corrections, values = samples.learn(self.corrections)
+        self.harmonizer_, self.adjuster_ = self._corrections.harmonizer, self._corrections.adjuster
+        X = pd.DataFrame(values, columns=self._columns)
+        model = with_parameters(estimator, random_state=self.random_state)
+        known = {
+            name: values
+            for name, values in (("sites", samples.sites), ("covariates", samples.covariates))
+            if values is not None and has_fit_parameter(model, name)
+        }
+        model = fit_with_groups(model, X, y, samples.groups, **known)
+        # A search is replaced by the estimator it chose.
+        return getattr(model, "best_estimator_", model)
+
+    def _corrected(self, samples: Samples) -> pd.DataFrame:
+        return pd.DataFrame(samples.corrected(self._corrections), columns=self._columns)
+
+
 @dataclass(eq=False, repr=False)
-class HarmonizedClassifier(SamplesClassifier):
+class HarmonizedRegressor(SamplesRegressor, WholeEstimator):
+    """A regressor of samples as they are, after corrections; see :class:`HarmonizedClassifier`.
+
+    Parameters
+    ----------
+    regressor : regressor
+        Takes a DataFrame with NaN where channels are missing.
+    harmonizer, adjuster, random_state
+        As of :class:`HarmonizedClassifier`.
+
+    Attributes
+    ----------
+    regressor_ : regressor
+        Fitted; of a search, the estimator that it chose.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from idfsmec.prediction import HarmonizedRegressor, IDFSMECRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 3))
+    >>> model = HarmonizedRegressor(IDFSMECRegressor())
+    >>> model.fit(X, 10 + 5 * X[:, 0], groups=np.arange(60)).score(X, 10 + 5 * X[:, 0]) > 0.9
+    True
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "regressor": [HasMethods(["fit", "predict"])],
+        "harmonizer": [SiteHarmonizer, None],
+        "adjuster": [Adjuster, None],
+        "random_state": ["random_state"],
+    }
+
+    regressor: Any
+    _: KW_ONLY
+    harmonizer: SiteHarmonizer | None = None
+    adjuster: Adjuster | None = None
+    random_state: Any = None
+
+    def fit_samples(self, training: TrainingSamples) -> Self:
+        """Fit to all training samples."""
+        self._begin(training)
+        self.regressor_ = self._fit_whole(training, self.regressor, training.samples.y)
+        return self
+
+    def decide(self, samples: Samples) -> Floats:
+        """Return the predicted scores, (n_samples, 1)."""
+        return np.asarray(self.regressor_.predict(self._corrected(samples)))[:, None]
+
+    def for_prediction(self) -> Any:
+        """Return the fitted regressor, which takes corrected samples."""
+        return self.regressor_
+
+
+@dataclass(eq=False, repr=False)
+class HarmonizedClassifier(SamplesClassifier, WholeEstimator):
     """A classifier of samples as they are, after sites are brought to one location and scale.
 
     Parameters
@@ -972,21 +1053,8 @@ class HarmonizedClassifier(SamplesClassifier):
     def fit_samples(self, training: TrainingSamples) -> Self:
         """Fit to all training samples."""
         self._begin(training)
-        samples = training.samples
-        self._columns = list(samples.columns)
-        self._corrections, values = samples.learn(self.corrections)
-        self.harmonizer_, self.adjuster_ = self._corrections.harmonizer, self._corrections.adjuster
-        X = pd.DataFrame(values, columns=self._columns)
-        model = with_parameters(self.classifier, random_state=self.random_state)
-        known = {
-            name: values
-            for name, values in (("sites", samples.sites), ("covariates", samples.covariates))
-            if values is not None and has_fit_parameter(model, name)
-        }
-        labels = self.classes_[samples.y]
-        model = fit_with_groups(model, X, labels, samples.groups, **known)
-        # A search is replaced by the estimator it chose.
-        self.classifier_ = getattr(model, "best_estimator_", model)
+        labels = self.classes_[training.samples.y]
+        self.classifier_ = self._fit_whole(training, self.classifier, labels)
         return self
 
     @property
@@ -996,9 +1064,9 @@ class HarmonizedClassifier(SamplesClassifier):
 
     def decide(self, samples: Samples) -> Floats:
         """Return the decisions of each class, (n_samples, n_classes)."""
-        X = pd.DataFrame(samples.corrected(self._corrections), columns=self._columns)
+        values = decision_values(self.classifier_, self._corrected(samples))
         codes = np.searchsorted(self.classes_, self.classifier_.classes_)
-        return np.asarray(by_class(decision_values(self.classifier_, X), codes, codes.size))
+        return np.asarray(by_class(values, codes, codes.size))
 
     def for_prediction(self) -> Any:
         """Return the fitted classifier, which takes harmonized samples."""

@@ -72,12 +72,14 @@ class SubjectPrediction:
     nearer: float = np.nan
     warnings: tuple[str, ...] = ()  # reasons not to rely on it
     is_far_outside: bool = False  # of the training data: no probability unless asked for
-    predicted: Any = None  # the most probable class; None if no probability is given
+    # The most probable class, or the score; None if no prediction is given.
+    predicted: Any = None
     # The class that the following is about: the second of two, whichever is predicted; of more
     # classes the predicted one.
     label: Any = None
     # Calibrated on held-out subjects with as many channels, and its interval. The mean over
-    # epochs without interval if the model was not measured.
+    # epochs without interval if the model was not measured. Of a score the ends hold the scores of
+    # 95 in 100 such subjects.
     probability: float = np.nan
     low: float = np.nan
     high: float = np.nan
@@ -180,7 +182,7 @@ def predict_subjects(
         X = model.corrections.apply(X, table.sites, covariates)
     codes, names = pd.factorize(table.subjects.to_numpy())
     held_out = model.performance.get("held_out")
-    calibration = Calibration(held_out) if held_out else None
+    calibration = Calibration(held_out) if held_out and model.score is None else None
     conditions = pd.Series([None] * len(X), dtype=object)
     if table.rows is not None and "condition" in table.rows:
         conditions = table.rows["condition"]
@@ -385,6 +387,12 @@ def _predict_subject(
     with warnings.catch_warnings():
         # Samples whose channels have no weight get the classes' shares.
         warnings.simplefilter("ignore", UserWarning)
+        if model.score is not None:
+            score = float(np.mean(model.estimator.predict(X)))
+            reach = _reach(model, share)
+            votes = _votes(model, X, 0)
+            ends = score - reach, score + reach
+            return replace(subject, predicted=score, low=ends[0], high=ends[1], votes=votes)
         epochs = np.asarray(model.estimator.predict_proba(X))
     probabilities, low, high = epochs.mean(axis=0), np.nan, np.nan
     if calibration is not None:
@@ -403,6 +411,16 @@ def _predict_subject(
         probabilities=dict(zip(model.classes, probabilities.tolist(), strict=True)),
         votes=_votes(model, X, stated),
     )
+
+
+def _reach(model: Model, share: float) -> float:
+    """Return the reach of the interval of a score, as of subjects with about as many channels."""
+    held_out = model.performance.get("held_out")
+    if not held_out:
+        return float("nan")
+    # Subjects held out were left a share of the channels that they had.
+    left = (1 - model.data["share_missing"]) * np.asarray(held_out["shares"])
+    return float(held_out["reach"][int(np.abs(left - share).argmin())])
 
 
 def _votes(model: Model, X: pd.DataFrame, code: int) -> dict[str, float]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -15,8 +17,10 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from idfsmec._files import check_readable
-from idfsmec.errors import ArgumentError, InputError, RecordingError
+import pandas as pd
+
+from idfsmec._files import check_readable, replacing
+from idfsmec.errors import ArgumentError, ExistingFileError, InputError, RecordingError
 from idfsmec.recordings.datasets.ds005356 import read_ds005356
 from idfsmec.recordings.datasets.modma import read_modma3, read_modma128
 from idfsmec.recordings.datasets.mumtaz import read_mumtaz
@@ -55,6 +59,8 @@ understands; one that is added here can be named like the others.
 
 REQUIRED = ("path", "subject", "label")
 OPTIONAL = ("session", "condition", "bads", "site", "reject_log")
+# Names of BIDS, understood where a manifest has no column of the name in use here.
+_ALIASES = {"participant_id": "subject", "group": "label", "diagnosis": "label", "file": "path"}
 LABEL_COLUMNS = ("label", "group", "diagnosis", "dx")
 ENDINGS = (".edf", ".bdf", ".vhdr", ".set", ".fif")
 
@@ -139,10 +145,81 @@ def find_recordings(
     if path.is_file():
         _refuse_others(used, {"condition"}, "a manifest")
         return _of_conditions(read_manifest(path, absent_ok=absent_ok), wanted, name)
-    raise InputError(
-        f"{name}: there is no such manifest or BIDS folder, and no data set of that name "
-        f"({', '.join(DATA_SETS)})."
+    check_source(name)
+    raise InputError(f"{name}: is neither a file nor a folder.")
+
+
+def check_source(source: str) -> None:
+    """Refuse a source of recordings that is not there."""
+    if source not in DATA_SETS and not Path(source).exists():
+        raise InputError(
+            f"{source}: there is no such manifest or BIDS folder, and no data set of that name "
+            f"({', '.join(DATA_SETS)})."
+        )
+
+
+def recording_files(folder: str | PathLike[str]) -> list[Path]:
+    """Return the recordings in a folder and those within it, by their endings, sorted."""
+    return [
+        path
+        for path in sorted(Path(folder).rglob("*"))
+        if path.name.lower().endswith((*ENDINGS, ".fif.gz")) and not path.name.startswith(".")
+    ]
+
+
+def is_plain_folder(folder: str | PathLike[str]) -> bool:
+    """Return whether a folder has recordings, but neither BIDS' names nor its files."""
+    root = Path(folder)
+    of_bids = any(
+        (root / name).exists() for name in ("participants.tsv", "dataset_description.json")
     )
+    return (
+        root.is_dir()
+        and not of_bids
+        and not any(root.glob("sub-*"))
+        and bool(recording_files(root))
+    )
+
+
+def draft_manifest(folder: str | PathLike[str], path: str | PathLike[str]) -> pd.DataFrame:
+    """Write a manifest of the recordings in a folder, for a person to complete.
+
+    ``subject`` is the name of the file. ``label`` is that of the folder within ``folder``, if
+    there are two or more, each with several recordings; otherwise it is left empty.
+
+    Parameters
+    ----------
+    folder : path-like
+    path : path-like
+        The manifest, a CSV file.
+
+    Returns
+    -------
+    DataFrame
+        What was written: ``path``, ``subject``, ``label``.
+    """
+    root, manifest = Path(folder), Path(path)
+    if manifest.exists():
+        raise ExistingFileError(manifest)
+    files = recording_files(root)
+    if not files:
+        raise InputError(f"{root}: has no recording ({', '.join(ENDINGS)}).")
+    parts = [file.relative_to(root).parts for file in files]
+    counts = Counter(names[0] if len(names) > 1 else "" for names in parts)
+    labelled = len(counts) > 1 and min(counts.values()) > 1 and "" not in counts
+    frame = pd.DataFrame(
+        {
+            "path": [os.path.relpath(file, manifest.parent) for file in files],
+            "subject": [
+                re.sub(r"(_raw|_eeg|_epo)?(\.[a-z]+)+$", "", file.name, flags=re.I)
+                for file in files
+            ],
+            "label": [names[0] if labelled else "" for names in parts],
+        }
+    )
+    with replacing(manifest) as (beside,):
+        frame.to_csv(beside, index=False)
+    return frame
 
 
 def _of_conditions(
@@ -251,6 +328,7 @@ def read_manifest(path: str | PathLike[str], *, absent_ok: bool = False) -> list
     lines = read_cells(manifest, ",;\t|", "; bad channels are separated by semicolons")
     where, header = next(lines, (f"{manifest}, line 1", []))
     header = [name.casefold() for name in header]
+    header = [name if _ALIASES.get(name, name) in header else _ALIASES[name] for name in header]
     _check_header(where, header)
     for where, line in lines:
         cells = {name: cell for name, cell in zip(header, line, strict=True) if name}

@@ -13,6 +13,7 @@ from .documents import (
     write_subject_pages,
 )
 from .page import summarise, write_report
+from .plan import plot_plan, write_plan
 from .scores import (
     plot_accuracy_by_rate,
     plot_electrode_curve,
@@ -46,4 +47,6 @@ __all__ = [
     "use_style",
     "plot_validation",
     "write_validation",
+    "plot_plan",
+    "write_plan",
 ]

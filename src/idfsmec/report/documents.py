@@ -22,8 +22,9 @@ from idfsmec._files import replacing
 from idfsmec.audit import Audit, audits_of, verdict
 from idfsmec.errors import listing
 from idfsmec.evaluation import Results
+from idfsmec.metrics import SCORE_METRICS
 from idfsmec.recordings.recording import hash_file
-from idfsmec.report import clinic, style
+from idfsmec.report import clinic, predicted, style
 from idfsmec.report.data import TableResults, experiment_protocol, lowest_rate, task_scores
 from idfsmec.report.text import (
     NOT_DEFINED,
@@ -61,6 +62,11 @@ _CALIBRATION = (
     "frequencies."
 )
 _MOST_VOTES = 8
+#: How predictions follow from participants held out, by whether a score is predicted.
+_CALIBRATED = {
+    False: "a participant's probability is calibrated on the others",
+    True: "prediction intervals follow from errors on held-out participants",
+}
 #: What stands beside the AUC of a model, by whether its CI excludes 0.5 and the audit is red.
 _RELATIONS = {
     (True, False): "above chance",
@@ -208,6 +214,7 @@ def metric_rows(model: Model) -> list[dict[str, Any]]:
             "value": format_score(name, values["mean"]),
             "ci": format_range(name, values["low"], values["high"]),
             "chance_level": format_score(name, values["chance"]),
+            "scale": name not in SCORE_METRICS,
         }
         for name, values in model.performance.get("metrics", {}).items()
     ]
@@ -221,6 +228,8 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
     if len(model.classes) == 2:
         what = " from ".join(map(str, model.classes))
     headline = f"{model.kind} separates {what}; its performance was not measured."
+    if model.score is not None:
+        headline = predicted.describe_model(model)
     if auc := metrics.get("roc_auc"):
         relation = _RELATIONS[auc["low"] > 0.5, model.audit.get("level") == "red"]
         headline = (
@@ -234,7 +243,7 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
         "chips": [
             f"{model.data.get('n_subjects')} participants",
             f"{len(model.channels)} channels",
-            " / ".join(map(str, model.classes)),
+            model.score or " / ".join(map(str, model.classes)),
         ],
         "headline": headline,
         "audit": model.audit or NOT_AUDITED,
@@ -273,6 +282,17 @@ def _tables(model: Model) -> list[Table]:
     measured, calibration = model.performance, model.performance["calibration"]
     header: tuple[str, ...]
     tables = []
+    if model.score is not None:
+        numbers = predicted.held_out_frame(measured["held_out"])
+        picture = style.make_figure(
+            predicted.plot_observed(numbers, model.score), predicted.OBSERVED, numbers, "observed"
+        )
+        text, header, rows = predicted.interval_rows(model)
+        agreement = predicted.OBSERVED + " " + predicted.say_slope(calibration["slope"])
+        return [
+            Table("Observed and predicted", agreement, (), [], picture),
+            Table("Prediction intervals", text, header, rows),
+        ]
     if clinical := measured.get("clinical"):
         counts = list(model.data["subjects"].values())
         tables = [Table(**clinic.score_table(clinical, model.classes, counts))]
@@ -322,7 +342,11 @@ def _model_facts(model: Model) -> list[tuple[str, str]]:
     data, settings = model.data, model.settings
     subjects = data.get("subjects", {}).items()
     facts = [
-        ("participants", ", ".join(f"{label}: {count}" for label, count in subjects)),
+        (
+            "participants",
+            ", ".join(f"{label}: {count}" for label, count in subjects)
+            or f"{data.get('n_subjects')} with {model.score}",
+        ),
         ("samples", f"{data.get('n_samples')}"),
         ("missing", f"{percent(data.get('share_missing'), 1)} of channel samples"),
         ("channels", ", ".join(model.channels)),
@@ -358,8 +382,9 @@ def _model_facts(model: Model) -> list[tuple[str, str]]:
         if protocol.get("electrodes"):
             folds += f", {protocol['electrodes']} electrodes chosen from the training participants"
         folds += f" (seed {protocol['seed']})"
-        calibrated = "a participant's probability is calibrated on the others"
-        facts.append(("protocol", f"the whole fit {folds}; {calibrated}"))
+        facts.append(
+            ("protocol", f"the whole fit {folds}; {_CALIBRATED[model.score is not None]}")
+        )
     return facts
 
 
@@ -445,7 +470,9 @@ def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, 
     from idfsmec.prediction.subjects import USUAL_SHARE  # imports what extracts features
 
     headline = "No prediction."
-    if prediction.predicted is not None:
+    if prediction.predicted is not None and model.score is not None:
+        headline = f"Predicted {model.score}: {prediction.predicted:.1f}."
+    elif prediction.predicted is not None:
         headline = f"Probability of {prediction.label}: {percent(prediction.probability)}."
         if prediction.low < 1 / len(model.classes) < prediction.high:
             headline = f"Undecided. {headline}"
@@ -468,6 +495,7 @@ def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, 
         "use": USE,
         "warnings": [f"{capitalise(warning)}." for warning in prediction.warnings],
         "prediction": prediction,
+        "score": model.score,
         "prior": listing(
             f"{percent(s)} {c}" for s, c in zip(model.prior, model.classes, strict=True)
         ),

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from idfsmec.evaluation.agreement import calibrate
 from idfsmec.evaluation.statistics import interval_by_fold
 from idfsmec.metrics import SCORE_METRICS
 from idfsmec.report import data, style
 from idfsmec.report.data import TableResults, View
 from idfsmec.report.text import format_range, format_score, metric_name, percent
+
+if TYPE_CHECKING:
+    from idfsmec.prediction import Model
 
 #: Test-retest reliability that features of EEG power have.
 EEG_RELIABILITY = (0.6, 0.9)
@@ -55,6 +59,14 @@ HEADLINES: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "{features}.",
     ),
 )
+
+
+#: What is said of R2, by whether its CI lies above 0.
+_RELATIONS = {
+    "yes": "better than the mean of the participants trained on",
+    "no": "not better than the mean of the participants trained on",
+    "unknown": "whether it is better than the mean is open",
+}
 
 
 def headline(name: str, better: str, stable: str, features: str) -> str:
@@ -101,7 +113,7 @@ def summarise_prediction(table: TableResults) -> dict[str, Any] | None:
         "better": better,
         "r2": r2,
         "sentence": _sentence(table, main, scored[main], better),
-        "calibration": "" if slope is None else _say_slope(slope[0]),
+        "calibration": "" if slope is None else say_slope(slope[0]),
         "ceiling": _ceiling(table),
         "header": header,
         "rows": rows,
@@ -129,15 +141,11 @@ def _sentence(table: TableResults, method: str, values: Mapping[str, Any], bette
         format_score("subject_mae", values[name]["mean"])
         for name in ("subject_mae", "subject_mae_of_mean")
     ]
-    said = {
-        "yes": "better than the mean of the participants trained on",
-        "no": "not better than the mean of the participants trained on",
-        "unknown": "whether it is better than the mean is open",
-    }
     return (
-        f"{table.label(method)}: R² {_cell('subject_r2', values['subject_r2'])}, {said[better]}; "
-        f"Spearman's correlation {_cell('subject_spearman', values['subject_spearman'])}; mean "
-        f"absolute error {errors[0]}, that of the mean {errors[1]}."
+        f"{table.label(method)}: R² {_cell('subject_r2', values['subject_r2'])}, "
+        f"{_RELATIONS[better]}; Spearman's correlation "
+        f"{_cell('subject_spearman', values['subject_spearman'])}; mean absolute error "
+        f"{errors[0]}, that of the mean {errors[1]}."
     )
 
 
@@ -166,13 +174,54 @@ def _by_participant(table: TableResults, method: str | None) -> pd.DataFrame:
 
 def _calibration(means: pd.DataFrame) -> tuple[float, float] | None:
     """Return slope and intercept of the regression of scores on predictions; None without any."""
-    if len(means) < 3 or means["predicted"].std() < 1e-9 * (1 + means["predicted"].abs().max()):
+    if len(means) < 3:
         return None
-    slope, intercept = np.polyfit(means["predicted"], means["true"], 1)
-    return float(slope), float(intercept)
+    line = calibrate(means["predicted"].to_numpy(), means["true"].to_numpy())
+    return None if np.isnan(line["slope"]) else (line["slope"], line["intercept"])
 
 
-def _say_slope(slope: float) -> str:
+def held_out_frame(held_out: Mapping[str, Any]) -> pd.DataFrame:
+    """Return true and predicted scores of the participants a model was measured on."""
+    return pd.DataFrame({"true": held_out["true"], "predicted": held_out["left"][0]})
+
+
+def describe_model(model: Model) -> str:
+    """Return the headline of a card: what is predicted, and whether better than the mean."""
+    metrics = model.performance.get("metrics")
+    if not metrics:
+        return f"{model.kind} predicts {model.score}; its performance was not measured."
+    r2 = metrics["subject_r2"]
+    said = _RELATIONS["yes" if r2["low"] > 0 else "no"]
+    return (
+        f"{model.kind} predicts {model.score} with an R² of {_cell('subject_r2', r2)} on held-out "
+        f"participants: {said}."
+    )
+
+
+def interval_rows(model: Model) -> tuple[str, tuple[str, ...], list[list[str]]]:
+    """Return text, header and rows of the intervals and correlations by share of channels."""
+    text = (
+        "The score of 95 in 100 new participants is expected within so much of its prediction: an "
+        "interval from the errors on held-out participants, who kept a random share of their "
+        "channels."
+    )
+    header = ("channels left", "score within", "Spearman's correlation (95 % CI)")
+    reaches = model.performance["held_out"]["reach"]
+    rows = [
+        [
+            percent(share["share"]),
+            f"± {reach:.1f}" if np.isfinite(reach) else "too few participants to say",
+            _cell("subject_spearman", share),
+        ]
+        for share, reach in zip(model.performance["by_share"], reaches, strict=True)
+    ]
+    return text, header, rows
+
+
+def say_slope(slope: float) -> str:
+    """Return the calibration slope in words."""
+    if np.isnan(slope):
+        return "All predictions are equal."
     text = f"Calibration slope {slope:.2f}".replace("-", "−")
     if slope < 0.8:
         return f"{text}: predictions are further apart than the scores they stand for."

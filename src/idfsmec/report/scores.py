@@ -248,7 +248,8 @@ def plot_paired_differences(
     for row in table.to_dict("records"):
         i = rates.index(row["rate"])
         y = others.index(row["method"]) + (0.72 * (i / last - 0.5) if last else 0)
-        estimate = [row[c] for c in ("difference", "low", "high")]
+        # A t interval may leave the range of a difference of shares.
+        estimate = [row["difference"], *np.clip([row["low"], row["high"]], -1, 1)]
         style.draw_estimate(
             ax, y, estimate, looks[row["method"]].color, row["significant"], markersize=4.2,
             alpha=1 - 0.6 * (last - i) / max(last, 1),
@@ -262,7 +263,7 @@ def plot_paired_differences(
         ax.axhline(line - 0.5, color=style.MUTED, linewidth=0.4, alpha=0.4)
     ax.set_yticks(range(len(others)), [looks[name].label for name in others])
     ax.set_ylim(len(others) - 0.5, -0.5)
-    ends = table[["difference", "low", "high"]].to_numpy(dtype=float)
+    ends = table[["difference", "low", "high"]].to_numpy(dtype=float).clip(-1, 1)
     ax.set_xlim(min(np.nanmin(ends), -0.02) - 0.01, max(np.nanmax(ends), 0.02) + 0.01)
     ax.xaxis.set_major_formatter(lambda v, _: points(v, 0) if v else "0")
     ax.set_xlabel(f"difference in {metric_name(metric)}, points")

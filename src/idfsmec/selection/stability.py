@@ -13,13 +13,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, check_random_state, get_tags
 
-from idfsmec._parallel import run_tasks
+from idfsmec._parallel import count_jobs, run_tasks
 from idfsmec._validation import (
     Constraints,
     HasMethods,
@@ -233,7 +232,7 @@ class StabilitySelector(RankingSelector):
         impute = not get_tags(selector).input_tags.allow_nan and bool(np.isnan(X).any())
         # Each half is left out by the other of its pair.
         left_out = [halves[number ^ 1] for number in range(len(halves))]
-        n_jobs = effective_n_jobs(self.n_jobs)
+        n_jobs = count_jobs(self.n_jobs)
         # Each half needs a matrix of features per channel.
         fitting = _ELEMENTS // (X.shape[1] * max(columns.size for columns in self._columns))
         size = max(1, min(fitting, _TOGETHER, -(-len(halves) // n_jobs)))

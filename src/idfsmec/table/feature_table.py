@@ -7,7 +7,6 @@ import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from itertools import count
 from os import PathLike
 from pathlib import Path, PurePath
@@ -16,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pandas as pd
 
-from idfsmec.errors import InputError
+from idfsmec.errors import InputError, find_name
 from idfsmec.table.columns import (
     CONDITION,
     EPOCH,
@@ -496,13 +495,10 @@ def _known_names(names: Iterable[Any], known: Iterable[Any], what: str) -> list[
     """Return each name once; refuse those that a table does not have."""
     if isinstance(names, str):
         raise InputError(f"Give the {what}s as a list, such as [{names!r}].")
-    wanted, known = list(dict.fromkeys(names)), list(dict.fromkeys(known))
-    for name in wanted:
-        if name not in known:
-            near = get_close_matches(str(name), map(str, known), n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise InputError(f"The table has no {what} {name!r}.{hint}")
-    return wanted
+    wanted, there = dict.fromkeys(names), {str(name): name for name in known}
+    return [
+        there[find_name(str(name), there, f"the table has no {what} {name!r}")] for name in wanted
+    ]
 
 
 # --- tables below one another ---------------------------------------------------------------
