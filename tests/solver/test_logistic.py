@@ -57,7 +57,7 @@ def test_separable_classes_have_finite_coefficients(scale):
 
 
 def test_steps_that_overshoot_are_halved_until_the_minimum_is_reached():
-    """A slope of 1 that few samples contradict: whole steps swing to and fro."""
+    """A slope of 1 that few samples contradict: whole steps swing past the minimum."""
     left = np.random.default_rng(4).dirichlet([1, 1, 1], 23)[:, 0]
     x = np.log(np.clip(left, 0.005, 0.995) / (1 - np.clip(left, 0.005, 0.995)))
     design = np.column_stack([np.ones(23), x])
