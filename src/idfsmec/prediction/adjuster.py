@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from idfsmec._validation import Constraints, SequenceOf, validate_params
+from idfsmec._validation import Constraints, SequenceOf, group_names, validate_params
 from idfsmec.errors import ArgumentError, InputError, listing
 from idfsmec.metrics import Floats
 from idfsmec.prediction.harmonizer import (
@@ -117,7 +117,8 @@ class Adjuster(IncompleteTransformer):
         covariates : DataFrame or array-like of shape (n_samples, n_covariates)
             Numbers, and texts as categories.
         groups : array-like of shape (n_samples,), optional
-            Subject of every sample; each subject then counts once. By default each sample does.
+            Subject of every sample; each subject then counts once. By default an index of X named
+            "subject"; without it each sample counts once.
 
         Returns
         -------
@@ -134,7 +135,7 @@ class Adjuster(IncompleteTransformer):
                 raise ArgumentError(
                     f"no sample has the label reference={self.reference!r}", argument="reference"
                 )
-        weights = _subject_weights(groups, len(values))
+        weights = _subject_weights(group_names(X, groups), len(values))
         self.learn_terms(known, weights)
         design = np.column_stack([np.ones(len(values)), self.terms(known)])[rows]
         coef = least_squares(values[rows], design, weights[rows])
