@@ -98,8 +98,8 @@ def score_predictions(
     a fold vary more or less by chance, and averages of ratios to that would be too low. R2 is
     negative where predictions are worse. Correlations are NaN where all predictions are equal.
     """
-    given, true = mean_by_subject(np.stack([predicted, y], axis=1), subjects).T
-    errors, from_mean = true - given, true - trained.mean()
+    means, true = mean_by_subject(np.stack([predicted, y], axis=1), subjects).T
+    errors, from_mean = true - means, true - trained.mean()
     expected = trained.var(ddof=1) * (1 + 1 / trained.size)
 
     def correlation(first: Floats, second: Floats) -> float:
@@ -110,8 +110,8 @@ def score_predictions(
 
     compute: dict[str, Callable[[], float]] = {
         "subject_r2": lambda: float((from_mean**2 - errors**2).mean() / expected),
-        "subject_spearman": lambda: correlation(rankdata(given), rankdata(true)),
-        "subject_pearson": lambda: correlation(given, true),
+        "subject_spearman": lambda: correlation(rankdata(means), rankdata(true)),
+        "subject_pearson": lambda: correlation(means, true),
         "subject_mae": lambda: float(np.abs(errors).mean()),
         "subject_mae_of_mean": lambda: float(np.abs(from_mean).mean()),
         "subject_neg_squared_error": lambda: -float(errors @ errors) / errors.size,

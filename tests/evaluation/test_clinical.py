@@ -133,8 +133,8 @@ def test_results_of_before_are_read_without_it_and_computed_when_the_run_is_repe
     whole = run(tmp_path, protocol=small, methods=["ANOVA F"])
     with Store(tmp_path) as store:  # as an earlier revision left it
         (table,) = store.tables().values()
-        about = {key: value for key, value in table.about.items() if key != "groups"}
-        store.add_tables([replace(table, about=about)])
+        facts = {key: value for key, value in table.facts.items() if key != "groups"}
+        store.add_tables([replace(table, facts=facts)])
         for *done, _, finished, _ in store._db.execute("SELECT * FROM done").fetchall():
             store._insert("done", *done, json.dumps({}), finished)
     old = Results.read(tmp_path)
