@@ -648,8 +648,7 @@ class TunedSelection(SamplesEstimator):
         test = self._clipped(prepared.steps.apply(fold.held_out)[:, used])
         y, n_classes, results = training.y, training.n_classes, []
         sets = [(np.searchsorted(used, columns), C) for columns, C in sets]
-        at_once = hasattr(self._predictor, "decide_sets")
-        if at_once and not self.add_indicator:
+        if hasattr(self._predictor, "decide_sets") and not self.add_indicator:
             model = self._build_predictor(1.0, training.channel_of[used])
             return list(model.decide_sets(train, y, test, sets, n_classes))
         for ranked, C in sets:
@@ -659,10 +658,6 @@ class TunedSelection(SamplesEstimator):
                 marks = MissingMarks.learn(seen)
                 seen, unseen = marks.add(seen), marks.add(unseen)
             model = self._build_predictor(C, training.channel_of[used[columns]])
-            if at_once:
-                every = [(np.arange(seen.shape[1]), C)]
-                results += model.decide_sets(seen, y, unseen, every, n_classes)
-                continue
             fit_with_groups(model, seen, y, training.groups)
             results.append(_decisions(model, unseen, n_classes))
         return results
