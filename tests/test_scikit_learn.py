@@ -25,19 +25,17 @@ COUNTS = {"n_features_to_select": [1, 2]}
 FAST = {"cv": 2, "costs": [0.01], "n_features_to_select": [2, 4]}
 SEARCH = {"lams": [1.0], "gammas": [2.0], **FAST}
 CLASSIFIER = make_pipeline(SimpleImputer(), LogisticRegression())
+REGRESSOR = make_pipeline(SimpleImputer(), LinearRegression())
 
 #: An estimator of each class, with a grid to search.
 CASES = {
-    "Adjuster": ({"require_covariates": False}, {"require_covariates": [False]}),
+    "Adjuster": ({"require_covariates": False}, {"splines": [False, True]}),
     "CDLSR": ({"random_state": 0}, COUNTS),
     "ChannelImputer": ({}, {"n_factors": [1, 2]}),
     "ChannelPCA": ({"n_components": 2}, {"n_components": [1, 2]}),
     "GroupLasso": ({}, COUNTS),
     "HarmonizedClassifier": ({"classifier": CLASSIFIER}, {"random_state": [0, 1]}),
-    "HarmonizedRegressor": (
-        {"regressor": make_pipeline(SimpleImputer(), LinearRegression())},
-        {"random_state": [0, 1]},
-    ),
+    "HarmonizedRegressor": ({"regressor": REGRESSOR}, {"random_state": [0, 1]}),
     "IDFSMEC": ({"n_features_to_select": 3}, {"lam": [0.1, 1.0]}),
     "IDFSMECCV": (SEARCH, {"cv": [2, 3]}),
     "IDFSMECClassifier": ({"cv": 2}, {"lam": [0.1, 1.0]}),
@@ -116,11 +114,6 @@ def target(estimator, table):
 def nothing_said(monkeypatch):
     """Warnings that are given once in a process are given once in a test."""
     monkeypatch.setattr(_validation, "_warned", set())
-
-
-def splits_by_groups(name):
-    """Whether an estimator has inner folds or halves; an adjuster only weighs by groups."""
-    return name != "Adjuster" and takes_groups(make(name))
 
 
 def takes_groups(estimator):
@@ -240,7 +233,7 @@ def test_sites_and_groups_are_routed_through_a_pipeline(table):
             model.predict(values)
 
 
-@pytest.mark.parametrize("name", [*filter(splits_by_groups, sorted(CASES))])
+@pytest.mark.parametrize("name", [name for name in sorted(CASES) if takes_groups(make(name))])
 def test_a_step_that_drops_the_index_is_noticed(name, table):
     estimator = make(name)
     y = target(estimator, table)
