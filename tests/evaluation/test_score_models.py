@@ -194,7 +194,7 @@ def test_a_score_is_validated_on_other_participants_beside_its_card(model, tmp_p
     text = " ".join(page.read_text("utf-8").split())
     assert "mean absolute error" in text
     assert "Observed against predicted bdi" in text
-    assert "probabilit" not in (tmp_path / "reporting.md").read_text("utf-8")
+    assert "probability" not in (tmp_path / "reporting.md").read_text("utf-8")
     with pytest.raises(InputError, match="no column 'bdi'"):
         validate(model, FeatureTable(table.X, table.y, table.subjects))
     with pytest.raises(InputError, match="a prevalence is for models of two classes"):
