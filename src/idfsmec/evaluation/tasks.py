@@ -55,7 +55,7 @@ from idfsmec.progress import collect_warnings
 from idfsmec.selection import StabilitySelector, feature_effects
 
 #: Raise this when a change of the code changes results without a new package version.
-RESULTS_VERSION = 15
+RESULTS_VERSION = 16
 #: What a selector raises for data that cannot be ranked: a reason, not a failure of the run.
 UNFIT = (ValueError, ArithmeticError)
 
@@ -274,8 +274,7 @@ def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int)
             decisions = pipeline.fit_selected(training, ranks, best).decide(held_out)
     result = TaskResult()
     if decisions is not None:
-        mean = training.samples.subject_scores.mean() if held_out.numeric else math.nan
-        result.found = _held_out_subjects(held_out, decisions, pipeline.slope, float(mean))
+        result.found |= _of_subjects(decisions, pipeline.slope, training.samples, held_out)
     longest = max(trial.n_features for trial in trials)
     for trial, scores in zip(trials, scored, strict=True):
         ranks, seconds = ranked[trial.setting, trial.n_features]
@@ -302,26 +301,23 @@ def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int)
     return result
 
 
-def _held_out_subjects(
-    held_out: Samples, decisions: Floats, slope: float, mean: float
+def _of_subjects(
+    decisions: Floats, slope: float, trained: Samples, held_out: Samples
 ) -> dict[str, Any]:
-    """Return what was predicted for each subject held out, over its epochs.
-
-    Of a score its prediction beside the mean of those trained on, of two classes the probability
-    of the second, of more nothing.
-    """
-    subject = {"subject": np.unique(held_out.subjects).tolist()}
+    """Return what is predicted of each subject held out, over its epochs, and what is true."""
+    known: dict[str, Any] = {"subject": np.unique(held_out.subjects).tolist()}
     if held_out.numeric:
         values = np.column_stack([decisions[:, 0], held_out.y])
-        predicted, true = mean_by_subject(values, held_out.subjects).T
-        compared = {"true": true.tolist(), "predicted": predicted.round(6).tolist()}
-        return {"predicted": {**subject, **compared, "mean": [mean] * true.size}}
-    if held_out.n_classes != 2:
-        return {}
+        predicted, scores = mean_by_subject(values, held_out.subjects).T
+        of_mean = [float(trained.subject_scores.mean())] * scores.size
+        known |= {"true": scores.tolist(), "predicted": predicted.round(6).tolist()}
+        return {"predicted": known | {"mean": of_mean}}
     probabilities = softmax(slope * decisions, axis=1)
-    means, codes = mean_decisions(probabilities, held_out.y, held_out.subjects)
-    compared = {"true": codes.tolist(), "probability": means[:, 1].round(6).tolist()}
-    return {"held_out": {**subject, **compared}}
+    means, true = mean_decisions(probabilities, held_out.y, held_out.subjects)
+    known["true"], means = true.tolist(), means.round(6)
+    if held_out.n_classes == 2:  # that of the second class says all
+        return {"held_out": known | {"probability": means[:, 1].tolist()}}
+    return {"of_classes": known | {"probabilities": means.tolist()}}
 
 
 def _trials(
