@@ -36,7 +36,7 @@ def hedges(n_studies: int, rng: np.random.Generator) -> Iterator[Row]:
     for (name, draw), sizes, shift in itertools.product(NOISE.items(), SIZES, SHIFTS):
         y = np.repeat([0, 1], sizes)
         X = draw(rng, (y.size, n_studies)) + shift * y[:, None]
-        found = feature_effects(X, y, n_resamples=2)
+        found = feature_effects(X, y)
         held = (found["hedges_g_low"] <= shift) & (shift <= found["hedges_g_high"])
         cell = f"{name}, {sizes[0]} + {sizes[1]}, {shift:g}"
         yield {"statement": f"g, {name}", "cell": cell, "rate": held.mean()}
@@ -51,7 +51,7 @@ def false_discoveries(n_studies: int, rng: np.random.Generator) -> Iterator[Row]
         for _ in range(n_studies):
             common = draw(rng, (y.size, 4)) @ rng.normal(size=(4, 200)) / 3
             X = draw(rng, (y.size, 200)) + common + np.outer(y, shifts)
-            found = feature_effects(X, y, n_resamples=2)["q"] < 0.05
+            found = feature_effects(X, y)["q"] < 0.05
             shares.append(found[20:].sum() / max(found.sum(), 1))
         yield {"statement": "q < 0.05", "cell": f"{name}, {sizes}", "rate": np.mean(shares)}
 
@@ -66,7 +66,7 @@ def adjusted(n_studies: int, rng: np.random.Generator) -> Iterator[Row]:
             of_age = 0.05 * known["age"].to_numpy() + 0.5 * (known["sex"] == "f").to_numpy()
             X = draw(rng, (y.size, 100)) + of_age[:, None]
             wrong.append(adjusted_effects(X, y, np.arange(y.size), known)["p_adjusted"] < 0.05)
-            raw.append((feature_effects(X, y, n_resamples=2)["p"] < 0.05).mean())
+            raw.append((feature_effects(X, y)["p"] < 0.05).mean())
         cell = f"{name}, {sizes}"
         yield {"statement": "p adjusted < 0.05", "cell": cell, "rate": np.mean(wrong)}
         yield {"statement": "p not adjusted < 0.05", "cell": cell, "rate": np.mean(raw)}
