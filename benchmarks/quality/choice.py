@@ -26,10 +26,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from benchmarks.quality._paired import compare_paired
 from benchmarks.quality.tuning import read_table
 from idfsmec.evaluation.statistics import compare_folds
 from idfsmec.metrics import auc, holm, mean_by_subject
@@ -140,22 +140,10 @@ def recorded(path: Path, n_repeats: int, n_splits: int = 5) -> pd.DataFrame:
 
 
 def compare(scores: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Differences of IDFS-MEC to each method, paired by study, with CI and p after Holm."""
-    wide, rows = (
-        scores.pivot_table(index=["n", "epochs", "seed"], columns="method", values=column),
-        [],
-    )
-    for name in METHODS:
-        gain = wide[OURS] - wide[name]
-        if name == OURS:
-            rows.append([name, wide[name].mean(), np.nan, np.nan, np.nan, 1.0])
-            continue
-        test = stats.ttest_1samp(gain, 0)
-        rows.append(
-            [name, wide[name].mean(), gain.mean(), *test.confidence_interval(), test.pvalue]
-        )
-    frame = pd.DataFrame(rows, columns=["method", "mean", "ours minus it", "low", "high", "p"])
-    return frame.assign(p_holm=[np.nan, *holm(frame["p"][1:])])
+    """Means, and differences of IDFS-MEC to each method, paired by study."""
+    cells = ["n", "epochs", "seed"]
+    wide = scores.pivot_table(index=cells, columns="method", values=column)[list(METHODS)]
+    return wide.mean().to_frame("mean").join(compare_paired(wide, OURS))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -175,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows.to_csv(options.out, index=False)
     for scenario, of in rows.groupby("scenario", sort=False):
         for column in ("found", "auc"):
-            print(f"\n{scenario}, {column}\n{compare(of, column).round(4).to_string(index=False)}")
+            print(f"\n{scenario}, {column}\n{compare(of, column).round(4).to_string()}")
     for path in options.tables:
         folds = recorded(path, options.repeats)
         found = compare_folds(folds, OURS)
