@@ -53,6 +53,7 @@ PARTS = {
         400,
         60,
     ),
+    "shares": Part("Sensitivity and specificity", intervals.measure_shares, 400, 40),
     "train": Part(
         "`train` and `predict`, default model",
         lambda n, jobs: calibration.summarise(calibration.run(n, jobs)),
@@ -119,7 +120,7 @@ ROWS += [
 ROWS += [
     Row("intervals", "any of eight after Holm, 5 repeats", _FEW,
         "AUC: test, no signal, 5 repeats", "family wrong", "family wrong, worst"),
-    Row("intervals", "sensitivity (Wilson)", "0.95", "sensitivity: Wilson, pooled, 1 repeats"),
+    Row("shares", "95 % CI of sensitivity and specificity", "0.95", "CI", note="width {width:.2f}"),
     Row("train", "95 % CI of a participant's probability", "0.95", "probability",
         note="width {width:.2f}"),
     Row("train", _CI.format("AUC"), "0.95", "AUC", note="width {width:.2f}"),
