@@ -53,7 +53,7 @@ PARTS = {
         400,
         60,
     ),
-    "shares": Part("Sensitivity and specificity", intervals.measure_shares, 400, 40),
+    "shares": Part("Sensitivity and specificity", intervals.measure_shares, 400, 100),
     "train": Part(
         "`train` and `predict`, default model",
         lambda n, jobs: calibration.summarise(calibration.run(n, jobs)),
@@ -63,7 +63,7 @@ PARTS = {
     "tuned": Part("`train --method IDFS-MEC`, tuned", measure_tuned, 100, 5),
     "effects": Part(
         "`select`: sizes of effects",
-        lambda n, _: measure_effects(["hedges", "discoveries", "adjusted"], n),
+        lambda n, _: measure_effects(["hedges", "classes", "discoveries", "adjusted"], n),
         4000,
         1000,
     ),
@@ -91,63 +91,66 @@ class Row(NamedTuple):
     note: str = ""
 
 
-_CI, _FEW = "95 % CI of {}", "≤ 0.05"
+_FEW = "≤ 0.05"
 ROWS = [
-    Row(
-        "intervals",
-        f"{_CI.format(score)}, {repeats} x 5 or 10 folds",
-        "0.95",
-        f"{of}: CI, {repeats} repeats",
-        note="width {width:.2f}",
-    )
-    for score, of in (
-        ("an AUC", "AUC"),
-        ("balanced accuracy", "balanced accuracy"),
-        ("a difference of AUC", "AUC, difference"),
-    )
-    for repeats in (1, 5)
-]
-ROWS += [
-    Row("intervals", f"{name} above chance", "≤ 0.025", f"{name}: CI, 5 repeats", "above chance",
-        "above chance, worst")
-    for name in ("AUC", "balanced accuracy")
-]  # fmt: skip
-ROWS += [
-    Row("intervals", f"test between two methods, no signal, {repeats} x 5 or 10 folds", _FEW,
-        f"AUC: test, no signal, {repeats} repeats", "wrong", "wrong, worst")
-    for repeats in (1, 5)
-]  # fmt: skip
-ROWS += [
+    *(
+        Row("intervals", f"CI of {score}, {repeats} x 5 or 10 folds", "0.95",
+            f"{of}: CI, {repeats} repeats", note="width {width:.2f}")
+        for score, of in (
+            ("AUC", "AUC"),
+            ("balanced accuracy", "balanced accuracy"),
+            ("difference of AUC", "AUC, difference"),
+        )
+        for repeats in (1, 5)
+    ),
+    *(
+        Row("intervals", f"{name} above chance", "≤ 0.025", f"{name}: CI, 5 repeats",
+            "above chance", "above chance, worst")
+        for name in ("AUC", "balanced accuracy")
+    ),
+    *(
+        Row("intervals", f"test of two methods, {repeats} x 5 or 10 folds", _FEW,
+            f"AUC: test, no signal, {repeats} repeats", "wrong", "wrong, worst")
+        for repeats in (1, 5)
+    ),
     Row("intervals", "any of eight after Holm, 5 repeats", _FEW,
         "AUC: test, no signal, 5 repeats", "family wrong", "family wrong, worst"),
-    Row("shares", "95 % CI of sensitivity and specificity", "0.95", "CI", note="width {width:.2f}"),
-    Row("train", "95 % CI of a participant's probability", "0.95", "probability",
-        note="width {width:.2f}"),
-    Row("train", _CI.format("AUC"), "0.95", "AUC", note="width {width:.2f}"),
-    Row("train", _CI.format("balanced accuracy"), "0.95", "balanced accuracy",
-        note="width {width:.2f}"),
-    Row("tuned", "95 % CI of a participant's probability", "0.95", "probability",
-        note="width {width:.2f}"),
-    Row("tuned", _CI.format("AUC"), "0.95", "AUC", note="width {width:.2f}"),
-    Row("tuned", _CI.format("balanced accuracy"), "0.95", "balanced accuracy",
-        note="width {width:.2f}"),
     *(
-        Row("effects", f"95 % CI of Hedges' g, {noise} values", "0.95", f"g, {noise}", "mean",
-            "min")
+        Row("intervals", f"difference of 0.15 found, {n} participants", f"≤ {{stated, {n}:.2f}}",
+            "AUC: power at 0.15, 5 repeats", f"found, {n}", "")
+        for n in (40, 80, 200)
+    ),
+    Row("intervals", "not inferior by 0.03, loses 0.03 to 0.06", "≤ 0.025",
+        "AUC: not inferior, loses 0.03 to 0.06, 5 repeats", "found, 200", ""),
+    Row("intervals", "the same, loses nothing, 200 participants", "",
+        "AUC: not inferior, loses nothing, 5 repeats", "found, 200", ""),
+    Row("shares", "CI of sensitivity, specificity", "0.95", "CI", note="width {width:.2f}"),
+    *(
+        Row(part, f"CI of {name}", "0.95", of, note="width {width:.2f}")
+        for part in ("train", "tuned")
+        for name, of in (
+            ("a participant's probability", "probability"),
+            ("AUC", "AUC"),
+            ("balanced accuracy", "balanced accuracy"),
+        )
+    ),
+    *(
+        Row("effects", f"CI of {name}, {noise} values", "0.95", f"{of}, {noise}", "mean", "min")
+        for name, of in (("Hedges' g", "g"), ("a feature's AUC", "AUC"))
         for noise in effects.NOISE
     ),
-    Row("effects", "p of a feature without difference", _FEW, "p < 0.05", "mean", "max"),
-    Row("effects", "false share of features with q < 0.05", _FEW, "q < 0.05", "mean", "max"),
+    Row("effects", "CI of eta squared", "0.95", "eta squared", "mean", "min"),
+    Row("effects", "p of a feature", _FEW, "p < 0.05", "mean", "max"),
     Row("effects", "p adjusted for age and sex", _FEW, "p adjusted < 0.05", "mean", "max"),
-    Row("missing", "35 % of patients' epochs lack a channel: found", "",
-        "missing channel, found", "mean", "min"),
-    Row("missing", "any false alarm of 16 channels", _FEW, "missing channel, false alarm", "mean",
+    Row("effects", "false share of q < 0.05", _FEW, "q < 0.05", "mean", "max"),
+    Row("missing", "missing in 35 % of patients' epochs: found", "", "missing channel, found",
+        "mean", "min"),
+    Row("missing", "false alarm, 16 channels", _FEW, "missing channel, false alarm", "mean",
         "max"),
-    Row("stable", "false selections per study", "≤ 1", "false selections", "mean", "max"),
-    Row("stable", "CI of stability holds that of many halves", "0.95",
-        "stability, same participants", "mean", "min"),
-    Row("stable", "it holds that of other participants", "not stated", "stability, others", "mean",
-        "min"),
+    Row("stable", "false selections", "≤ 1", "false selections", "mean", "max"),
+    Row("stable", "CI of stability, these participants", "0.95", "stability, same participants",
+        "mean", "min"),
+    Row("stable", "the same, others", "not stated", "stability, others", "mean", "min"),
 ]  # fmt: skip
 
 
@@ -166,8 +169,9 @@ def page_rows(results: dict[str, Any]) -> str:
         for row in (row for row in ROWS if row.part == name):
             of = stored["measured"][row.of]
             note = f", {row.note.format(**of)}" if row.note else ""
+            worst = f"{of[row.worst]:.3f}" if row.worst else ""
             lines.append(
-                f"| {row.text}{note} | {row.nominal} | {of[row.mean]:.3f} | {of[row.worst]:.3f} |"
+                f"| {row.text}{note} | {row.nominal.format(**of)} | {of[row.mean]:.3f} | {worst} |"
             )
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)

@@ -137,7 +137,7 @@ def study(
 
 
 def shares(signal: str, n: int, share: float, kind: str, seed: int) -> list[dict[str, Any]]:
-    """Sensitivity and specificity of participants held out: is the final model's in their CIs?"""
+    """Whether CIs of sensitivity and specificity hold those of the final model."""
     population = Population(SIGNALS[signal], seed, kind)
     X, y = population.draw(n, share, 1)
     new, new_y = population.draw(N_NEW, 0.5, 1)
