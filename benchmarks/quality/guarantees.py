@@ -92,7 +92,10 @@ PARTS = {
 
 
 class Row(NamedTuple):
-    """A statement of the page: its nominal rate, and where the measured ones are."""
+    """A statement of the page: its nominal rate, and where the measured ones are.
+
+    Several of them are separated by ``; ``, in ``of`` or in ``mean`` and ``worst``.
+    """
 
     part: str
     text: str
@@ -102,43 +105,43 @@ class Row(NamedTuple):
     worst: str = "worst"
     note: str = ""
 
+    def measured(self, values: dict[str, Any], column: str) -> str:
+        """Return the numbers of a column, of each statement."""
+        statements, keys = self.of.split("; "), getattr(self, column).split("; ")
+        known = statements * (len(keys) if len(statements) == 1 else 1)
+        pairs = zip(known, keys * (len(known) if len(keys) == 1 else 1), strict=True)
+        return " / ".join(f"{values[of][key]:.3f}" for of, key in pairs if key)
 
-_FEW = "≤ 0.05"
+
+_FEW, _WIDTH = "≤ 0.05", "width {width:.2f}"
+_BOTH = "{0}, 1 repeats; {0}, 5 repeats"
+_POWER = "AUC: power at 0.15, 5 repeats"
 ROWS = [
     *(
-        Row("intervals", f"CI of {score}, {repeats} x 5 or 10 folds", "0.95",
-            f"{of}: CI, {repeats} repeats", note="width {width:.2f}")
+        Row("intervals", f"CI of {score}, 1 / 5 repeats", "0.95", _BOTH.format(f"{of}: CI"),
+            note=_WIDTH)
         for score, of in (
             ("AUC", "AUC"),
             ("balanced accuracy", "balanced accuracy"),
             ("difference of AUC", "AUC, difference"),
         )
-        for repeats in (1, 5)
     ),
-    *(
-        Row("intervals", f"{name} above chance", "≤ 0.025", f"{name}: CI, 5 repeats",
-            "above chance", "above chance, worst")
-        for name in ("AUC", "balanced accuracy")
-    ),
-    *(
-        Row("intervals", f"test of two methods, {repeats} x 5 or 10 folds", _FEW,
-            f"AUC: test, no signal, {repeats} repeats", "wrong", "wrong, worst")
-        for repeats in (1, 5)
-    ),
-    Row("intervals", "any of eight after Holm, 5 repeats", _FEW,
-        "AUC: test, no signal, 5 repeats", "family wrong", "family wrong, worst"),
-    *(
-        Row("intervals", f"difference of 0.15 found, {n} participants", f"≤ {{stated, {n}:.2f}}",
-            "AUC: power at 0.15, 5 repeats", f"found, {n}", "")
-        for n in (40, 80, 200)
-    ),
-    Row("intervals", "not inferior by 0.03, loses 0.03 to 0.06", "≤ 0.025",
-        "AUC: not inferior, loses 0.03 to 0.06, 5 repeats", "found, 200", ""),
-    Row("intervals", "the same, loses nothing, 200 participants", "",
+    Row("intervals", "AUC / balanced accuracy above chance", "≤ 0.025",
+        "AUC: CI, 5 repeats; balanced accuracy: CI, 5 repeats", "above chance",
+        "above chance, worst"),
+    Row("intervals", "test of two methods, 1 / 5 repeats", _FEW,
+        _BOTH.format("AUC: test, no signal"), "wrong", "wrong, worst"),
+    Row("intervals", "any of eight after Holm", _FEW, _BOTH.format("AUC: test, no signal"),
+        "family wrong", "family wrong, worst"),
+    Row("intervals", "difference of 0.15 found, 40 / 80 / 200 participants",
+        "at most {stated, 40:.2f} / {stated, 80:.2f} / {stated, 200:.2f}", _POWER,
+        "found, 40; found, 80; found, 200", ""),
+    Row("intervals", "not inferior by 0.03, loses 0.03 to 0.06 / nothing", "≤ 0.025 / ",
+        "AUC: not inferior, loses 0.03 to 0.06, 5 repeats; "
         "AUC: not inferior, loses nothing, 5 repeats", "found, 200", ""),
-    Row("shares", "CI of sensitivity, specificity", "0.95", "CI", note="width {width:.2f}"),
+    Row("shares", "CI of sensitivity, specificity", "0.95", "CI", note=_WIDTH),
     *(
-        Row(part, f"CI of {name}", "0.95", of, note="width {width:.2f}")
+        Row(part, f"CI of {name}", "0.95", of, note=_WIDTH)
         for part in ("train", "tuned")
         for name, of in (
             ("a participant's probability", "probability"),
@@ -147,15 +150,15 @@ ROWS = [
         )
     ),
     *(
-        Row("validate", f"CI of {name}, shapes {shapes}", "0.95", f"{of}, shapes {shapes}")
+        Row("validate", f"CI of {name}, two generators", "0.95",
+            f"{of}, shapes chosen on; {of}, shapes new")
         for name, of in (
-            ("an AUC", "AUC"),
+            ("AUC", "AUC"),
             ("balanced accuracy", "balanced accuracy"),
-            ("the Brier score", "Brier score"),
-            ("the calibration intercept", "intercept"),
-            ("the calibration slope", "slope"),
+            ("Brier score", "Brier score"),
+            ("calibration intercept", "intercept"),
+            ("calibration slope", "slope"),
         )
-        for shapes in ("chosen on", "new")
     ),
     Row("validate", "a gain by recalibrating is shown where there is none", "≤ 0.025",
         "gain, shapes chosen on"),
@@ -166,9 +169,9 @@ ROWS = [
     Row("card", "a difference is stated, half the effects there", "",
         "differs, effect 0.35 of 0.7", "mean", "most"),
     *(
-        Row("effects", f"CI of {name}, {noise} values", "0.95", f"{of}, {noise}", "mean", "min")
+        Row("effects", f"CI of {name}, {' / '.join(effects.NOISE)} values", "0.95",
+            "; ".join(f"{of}, {noise}" for noise in effects.NOISE), "mean", "min")
         for name, of in (("Hedges' g", "g"), ("a feature's AUC", "AUC"))
-        for noise in effects.NOISE
     ),
     Row("effects", "CI of eta squared", "0.95", "eta squared", "mean", "min"),
     Row("effects", "p of a feature", _FEW, "p < 0.05", "mean", "max"),
@@ -198,12 +201,12 @@ def page_rows(results: dict[str, Any]) -> str:
             "|---|---|---|---|",
         ]
         for row in (row for row in ROWS if row.part == name):
-            of = stored["measured"][row.of]
-            note = f", {row.note.format(**of)}" if row.note else ""
-            worst = f"{of[row.worst]:.3f}" if row.worst else ""
-            lines.append(
-                f"| {row.text}{note} | {row.nominal.format(**of)} | {of[row.mean]:.3f} | {worst} |"
-            )
+            values = stored["measured"]
+            of = [values[name] for name in row.of.split("; ")]
+            notes = " / ".join(row.note.format(**each) for each in of if row.note)
+            cells = [f"{row.text}{', ' if notes else ''}{notes}", row.nominal.format(**of[-1])]
+            cells += [row.measured(values, column) for column in ("mean", "worst")]
+            lines.append(f"| {' | '.join(cells)} |")
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
