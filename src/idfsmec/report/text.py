@@ -108,7 +108,7 @@ def format_score(metric: str, value: float, digits: int = 0) -> str:
     if not np.isfinite(value):
         return NOT_DEFINED
     plain = metric.endswith("roc_auc") or metric in SCORE_METRICS[1:]
-    return f"{value:.2f}".replace("-", "−") if plain else percent(value, digits)
+    return (f"{value:.2f}" if plain else percent(value, digits)).replace("-", "−")
 
 
 def format_range(metric: str, low: float, high: float) -> str:
