@@ -157,7 +157,7 @@ def test_grades_are_measured_and_named(tmp_path):
     made = predict_subjects(model, table)
     page = write_subject_pages(model, made, tmp_path / "pages")[0].read_text("utf-8")
     assert f"Nearest grade: {made.subjects[0].grade}" in page
-    assert validate(model, scored_as(make_scored(20, seed=5), order)).measured["score"] == "label"
+    assert validate(model, scored_as(make_scored(20, seed=5), order)).measured["score"] == "grade"
 
 
 def scored_as(scored, order):

@@ -250,6 +250,7 @@ def print_results(results: Results) -> None:
     from idfsmec.audit import audits_of
     from idfsmec.evaluation import electrode_curve, participant_curve
     from idfsmec.report.data import TableResults
+    from idfsmec.report.predicted import summarise_prediction
     from idfsmec.report.scores import difference_views
     from idfsmec.report.verdict import say_accuracy, summarise_accuracy
 
@@ -259,7 +260,9 @@ def print_results(results: Results) -> None:
     for name in results.chosen()["table"].unique():
         table = TableResults(results, name)
         compared = [view.tested for view in difference_views(table)]
-        for text in (say_accuracy(summarise_accuracy(table)), *compared):
+        score = summarise_prediction(table)
+        how_well = score["sentence"] if score else say_accuracy(summarise_accuracy(table))
+        for text in (how_well, *compared):
             if text:
                 say(f"{name}: {text}")
     for experiment, summarise in (
