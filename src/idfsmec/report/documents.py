@@ -213,7 +213,7 @@ def metric_rows(model: Model) -> list[dict[str, Any]]:
             "value": format_score(name, values["mean"]),
             "ci": format_range(name, values["low"], values["high"]),
             "chance_level": format_score(name, values["chance"]),
-            "scale": name not in (*SCORE_METRICS, "grade_kappa"),
+            "scale": name not in (*SCORE_METRICS, "grade_kappa", "grade_auc"),
         }
         for name, values in model.performance.get("metrics", {}).items()
     ]
@@ -248,6 +248,7 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
         "audit": model.audit or NOT_AUDITED,
         "use": USE,
         "metrics": metric_rows(model),
+        "score": model.score,
         "channels": _bars(measured.get("channels", {})),
         "features": [{"name": column_label(name)} for name in measured.get("features", {})],
         "tables": tables,

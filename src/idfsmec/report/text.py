@@ -88,7 +88,7 @@ def percent(value: float | None, digits: int = 0) -> str:
     """Write a share as per cent, or a dash; the space does not break at the end of a line."""
     if value is None or not np.isfinite(value):
         return "–"
-    return f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%"
+    return f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%".replace("-", "−")
 
 
 def share_with_ci(values: Mapping[str, float], name: str = "mean") -> str:
