@@ -22,7 +22,7 @@ from idfsmec.evaluation.results import TRANSFER, Results
 from idfsmec.evaluation.run import ResultsFolder, Tables, name_tables, run_experiment
 from idfsmec.evaluation.store import TaskResult
 from idfsmec.evaluation.tasks import Task, describe_method, make_task, score_fold
-from idfsmec.metrics import auc, auc_interval, fold_interval, score_predictions
+from idfsmec.metrics import auc, fixed_auc, fold_interval, score_predictions
 from idfsmec.prediction.folds import FEWEST_SCORES, Fold, make_folds, most_splits
 from idfsmec.prediction.methods import Classifier, Imputer, Method, find_methods, with_parts
 from idfsmec.prediction.samples import FoldSamples, Samples, TrainingSamples
@@ -324,7 +324,7 @@ def transfer_matrix(results: Results) -> pd.DataFrame:
     DataFrame
         A row for each ``method``, ``harmonized``, ``trained_on`` and ``tested_on``: the AUC by
         participant (``auc``, ``low``, ``high``), ``n_subjects`` tested, and whether the model was
-        ``fixed``. The CI of a fixed model is over participants (Newcombe); within a table, or
+        ``fixed``. The CI of a fixed model is over participants; within a table, or
         between tables of the same participants, it is that of :func:`accuracy`, over folds. Of a
         score, Spearman's r (``spearman``) takes the place of the AUC.
     """
@@ -333,15 +333,13 @@ def transfer_matrix(results: Results) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for key, pair in results.transfer.groupby(keys, sort=False):
         folds = [_score(fold, metric) for _, fold in pair.groupby(["seed", "fold"])]
-        subjects = pair.drop_duplicates("subject")
-        n = len(subjects)
+        n, mean = pair["subject"].nunique(), folds[0]
         if fixed := len(folds) == 1:
-            (mean,) = folds
             if metric == "spearman":
                 low, high = map(float, fisher_interval(mean, n, mean**2 / 2))
             else:
-                n_positive = int((subjects["true"] == 1).sum())
-                low, high = auc_interval(mean, n_positive, n - n_positive)
+                is_positive = pair["true"].to_numpy() == 1
+                mean, low, high = fixed_auc(pair["probability"].to_numpy(), is_positive)
         else:
             of_repeats = np.reshape(folds, (pair["seed"].nunique(), -1))
             interval = fold_interval(of_repeats, n if metric == "auc" else None)
