@@ -198,10 +198,10 @@ ROWS += [
             f"interval, {n}")
         for n in scores.SIZES
     ),
-    Row("scores", f"`train`: {_CI.format('R²')}", "0.95", "R2"),
-    Row("scores", f"`train`: {_CI.format('Spearman')}", "0.95", "spearman"),
+    Row("scores", "`train`: CI of R²", "0.95", "R2"),
+    Row("scores", "`train`: CI of Spearman's r", "0.95", "spearman"),
     *(
-        Row("scores", f"`validate`: {_CI.format(name)}", "0.95", f"fixed: {name}")
+        Row("scores", f"`validate`: CI of {name}", "0.95", f"fixed: {name}")
         for name in ("R2", "Spearman", "Pearson", "mean absolute error", "slope", "mean error")
     ),
 ]  # fmt: skip
