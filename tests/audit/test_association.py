@@ -6,14 +6,16 @@ import pytest
 from scipy import stats
 
 from idfsmec.audit.association import (
-    _products,
+    Fact,
     _standardised,
     _waves,
     carried_facts,
     detectable_correlation,
     distance_from_median,
+    facts_of,
     judge_family,
     participants_to_find,
+    products,
 )
 from idfsmec.metrics import FACT_ALPHA, detectable_auc
 
@@ -27,7 +29,7 @@ def frame(**facts):
         name: pd.DataFrame(values) if np.ndim(values) == 2 else pd.DataFrame({"": values})
         for name, values in facts.items()
     }
-    return pd.concat(columns, axis=1, names=["variable", "level"])
+    return facts_of(pd.concat(columns, axis=1, names=["variable", "level"]))
 
 
 def test_one_fact_has_the_p_of_the_rank_test():
@@ -70,9 +72,9 @@ def test_two_facts_that_count_only_jointly_are_found_as_a_pair():
 
 def test_the_statistic_of_a_pair_is_hsic_with_a_product_kernel():
     rng = np.random.default_rng(3)
-    a, b = (_waves(pd.DataFrame({"": rng.normal(size=20)})) for _ in range(2))
+    a, b = (Fact(rng.normal(size=(20, 1)), ("",)).by_rank(_waves) for _ in range(2))
     kernel = (a @ a.T) * (b @ b.T)
-    columns = _products(a, b)
+    columns = products(a, b)
     assert columns @ columns.T == pytest.approx(kernel)
     y = rng.permutation(np.arange(20) % 2).astype(float)
     centre = np.eye(20) - 1 / 20

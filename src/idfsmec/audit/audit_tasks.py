@@ -17,7 +17,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from idfsmec._files import write_json
 from idfsmec._parallel import count_jobs
 from idfsmec.audit import confounding
-from idfsmec.audit.association import carried_facts
+from idfsmec.audit.association import Fact, carried_facts, facts_of
 from idfsmec.audit.confounding import encode_variables
 from idfsmec.audit.verdict import Audit, audits_of, found_units, put_together
 from idfsmec.errors import InputError
@@ -268,21 +268,29 @@ class _Parts:
         return make_folds(*given, sites=table.sites)
 
     @cached_property
+    def facts(self) -> dict[str, Fact]:
+        """What is known of the subjects, by name."""
+        return facts_of(self.variables)
+
+    @cached_property
     def tests(self) -> dict[str, Any]:
         """Tests of each family of variables against the diagnosis."""
-        return confounding.judge_facts(self.variables, self.subjects, seed=self.seed)
+        return confounding.judge_facts(self.facts, self.subjects, seed=self.seed)
 
     def recording(self) -> dict[str, Any]:
         """Test what is known of subjects and recordings."""
-        variables, tests, y = self.variables, self.tests, self.subjects.y
-        n_classes, coincide = self.subjects.n_classes, None
-        everything = confounding.adjusting_columns(variables, found_units(tests))
+        tests, y, coincide = self.tests, self.subjects.y, None
+        n_classes, units = self.subjects.n_classes, found_units(self.tests)
+        log_odds = np.zeros((y.size, n_classes))
+        if units:
+            everything = confounding.adjusting_columns(self.facts, units)
+            log_odds = confounding.propensity(everything, y, n_classes)
         if (units := found_units(tests, "acquisition")) and self.splits:
-            values = confounding.adjusting_columns(variables, units)
+            values = confounding.adjusting_columns(self.facts, units)
             coincide = confounding.held_out_auc(values, y, self.fold_of, n_classes)
         return tests | {
             "coincide": coincide,
-            "propensity": confounding.propensity(everything, y, n_classes).tolist(),
+            "propensity": log_odds.tolist(),
             "y": y.tolist(),
             "fold_of": self.fold_of.tolist(),
             "classes": [str(name) for name in self.table.classes],
@@ -300,7 +308,7 @@ class _Parts:
             {**row, "family": family}
             for family in confounding.FAMILIES
             for row in carried_facts(
-                columns, self.variables, found_units(self.tests, family), y, seed=self.seed
+                columns, self.facts, found_units(self.tests, family), y, seed=self.seed
             )
         ]
         scores = _score_samples(decisions, self.table)
@@ -311,7 +319,7 @@ class _Parts:
         if not (units := found_units(self.tests)):
             return {}
         names = list(dict.fromkeys(name for unit in units for name in unit))
-        nuisance = confounding.adjusting_columns(self.variables, units)
+        nuisance = confounding.adjusting_columns(self.facts, units)
         decisions = self._decide(self.table, self.splits, nuisance=nuisance)
         return {"decisions": self.subjects.mean(decisions).tolist(), "variables": names}
 

@@ -19,12 +19,7 @@ from numpy.typing import NDArray
 from scipy import special
 from scipy.stats import rankdata
 
-from idfsmec.audit.association import (
-    N_PERMUTATIONS,
-    columns_of,
-    distance_from_median,
-    judge_family,
-)
+from idfsmec.audit.association import N_PERMUTATIONS, Fact, judge_family, products
 from idfsmec.errors import InputError, find_name
 from idfsmec.metrics import (
     Codes,
@@ -364,7 +359,7 @@ def family_of(name: str) -> str:
 
 
 def judge_facts(
-    variables: pd.DataFrame,
+    known: Mapping[str, Fact],
     subjects: LabelledSubjects,
     *,
     n_permutations: int = N_PERMUTATIONS,
@@ -375,65 +370,56 @@ def judge_facts(
     A fact whose extremes are associated more strongly than its values is described by its
     distance from the median. ``critical_p`` is what a single test of a family had to reach.
     """
-    member = (subjects.y == np.arange(subjects.n_classes)[:, None]).astype(float)
+    target = (subjects.y[:, None] == np.arange(subjects.n_classes)).astype(float)
+    if subjects.n_classes == 2:  # the other class says the same
+        target = target[:, 1:]
     facts: list[dict[str, Any]] = []
     pairs: list[dict[str, Any]] = []
     critical: dict[str, float] = {}
-    families = variables.columns.get_level_values("variable").map(family_of)
     for family in FAMILIES:
-        of_family = variables.loc[:, families == family]
-        if of_family.empty:
+        of_family = {name: fact for name, fact in known.items() if family_of(name) == family}
+        if not of_family:
             continue
-        tests = judge_family(of_family, member.T, n_permutations=n_permutations, seed=seed)
+        tests = judge_family(of_family, target, n_permutations=n_permutations, seed=seed)
         critical[family] = tests.critical_p
         pairs += [{**pair, "family": family} for pair in tests.pairs]
         for test in tests.facts:
-            described = _describe_fact(
-                columns_of(of_family, test["variable"]), test["shape"], subjects
-            )
+            described = _describe_fact(known[test["variable"]], test["shape"], subjects)
             kind = kind_of(test["variable"])
             facts.append({**test, "family": family, "kind": kind, **described})
     return {"facts": facts, "pairs": pairs, "critical_p": critical}
 
 
-def _describe_fact(
-    columns: pd.DataFrame, shape: str, subjects: LabelledSubjects
-) -> dict[str, Any]:
+def _describe_fact(fact: Fact, shape: str, subjects: LabelledSubjects) -> dict[str, Any]:
     """Return the AUC of a fact, oriented to at least 0.5, by the class and level that differ most.
 
     ``class`` and ``higher`` say in which class it is higher or lower.
     """
-    levels, values = list(columns.columns), columns.to_numpy()
-    if shape == "extremes":
-        levels, values = [""], distance_from_median(columns[""].to_numpy())[:, None]
+    ranks = fact.shapes[shape]
     member = (subjects.y == np.arange(subjects.n_classes)[:, None]).astype(float)
-    aucs = auc_from_ranks(rankdata(values, axis=0), member)
+    aucs = auc_from_ranks(ranks, member)
     # With two classes both rows say the same; the one above one half is kept.
     distance = aucs - 0.5 if subjects.n_classes == 2 else np.abs(aucs - 0.5)
     k, best = np.unravel_index(np.argmax(distance), distance.shape)
     auc, n_class = float(aucs[k, best]), int((subjects.y == k).sum())
     oriented = max(auc, 1.0 - auc)
     low, high = auc_interval(oriented, n_class, subjects.y.size - n_class)
-    where = {"level": levels[best], "class": int(k), "higher": auc >= 0.5}
+    where = {"level": fact.levels[best], "class": int(k), "higher": auc >= 0.5}
     return {**where, "auc": oriented, "low": low, "high": high}
 
 
-def adjusting_columns(variables: pd.DataFrame, units: Sequence[Sequence[str]]) -> Floats:
+def adjusting_columns(facts: Mapping[str, Fact], units: Sequence[Sequence[str]]) -> Floats:
     """Return columns of facts and pairs for models that adjust for them.
 
     Each number enters with its distance from the median, each pair with its products.
     """
-    columns: list[Floats] = [np.empty((len(variables), 0))]
+    columns: list[Floats] = []
     for unit in units:
-        ranks = []
-        for fact in (columns_of(variables, name) for name in unit):
-            columns.append(fact.to_numpy())
-            if "" in fact:
-                columns.append(distance_from_median(fact[""].to_numpy())[:, None])
-            ranks.append(rankdata(fact, axis=0) - (len(fact) + 1) / 2)
-        if len(ranks) == 2:
-            products = ranks[0][:, :, None] * ranks[1][:, None, :]
-            columns.append(products.reshape(len(variables), -1))
+        members = [facts[name] for name in unit]
+        for fact in members:
+            columns += [fact.values, *([fact.distance[:, None]] if fact.is_number else [])]
+        if len(members) == 2:
+            columns.append(products(*(fact.ranks - fact.ranks.mean(axis=0) for fact in members)))
     return np.column_stack(columns)
 
 
