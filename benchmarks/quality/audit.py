@@ -1,12 +1,12 @@
 """How often the audit's verdict is wrong: studies whose confounding is known.
 
 ``python -m benchmarks.quality.audit --out FILE --tables TABLE ...`` draws studies from tables of
-EEG features and prints how often each cell is green, grey, amber and red. Participants are mixtures
-of two participants of a table, so that any number has the correlations of real EEG; their groups
-are made here. Without ``--tables`` the features are simulated. Decisions are those of 20 features
-with the largest t and a ridge regression, both of the training folds (``--decisions idfsmec``: the
-audit's own, 100 times slower); tests and levels are those of :mod:`idfsmec.audit`. FILE keeps what
-is done: given again, the rest is computed.
+EEG features and prints how often each cell is green, grey, amber and red. Participants are
+mixtures of two participants of a table, so that any number has the correlations of real EEG; their
+groups are made here. Without ``--tables`` the features are simulated. Decisions are those of 20
+features with the largest t and a ridge regression, both of the training folds (``--decisions
+idfsmec``: the audit's own, 100 times slower); tests and levels are those of :mod:`idfsmec.audit`.
+FILE keeps what is done: given again, the rest is computed.
 
 ``--generator design`` was used to choose the tests; ``fresh`` (other facts, effects, decisions,
 seeds and shares of patients) only to measure them.
@@ -40,7 +40,7 @@ from idfsmec.audit.confounding import (
     judge_facts,
     separation_p,
 )
-from idfsmec.audit.verdict import answers_of, found_units, judge, what_was_missed
+from idfsmec.audit.levels import answers_of, found_units, judge, what_was_missed
 from idfsmec.evaluation.run import method_or_ours
 from idfsmec.metrics import wilson_interval
 from idfsmec.prediction.samples import Samples
@@ -282,7 +282,7 @@ def decide_as_audit(study: Study, fold_of: np.ndarray) -> np.ndarray:
     method = method_or_ours(None).resolve()
     parts = _Parts(Samples.of("", table), method, X.iloc[:, :0], {}, 2, "subject", 0)
     folds = [(np.flatnonzero(fold_of != k), np.flatnonzero(fold_of == k)) for k in set(fold_of)]
-    return parts._decide(parts.table, folds)
+    return parts.decide(parts.table, folds)
 
 
 def audit_study(

@@ -7,6 +7,7 @@ from scipy.stats import mannwhitneyu
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
+from idfsmec import FeatureTable
 from idfsmec.audit.association import Fact
 from idfsmec.audit.confounding import (
     LabelledSubjects,
@@ -21,6 +22,7 @@ from idfsmec.audit.confounding import (
     separation_p,
 )
 from idfsmec.errors import InputError
+from idfsmec.prediction.samples import Samples
 
 Y = np.arange(30) % 2
 FOLDS = np.arange(30) // 2 % 5
@@ -213,14 +215,17 @@ def test_what_the_nuisance_does_not_touch_stays_as_it_is():
 def test_labels_are_permuted_within_sites():
     samples = np.arange(36) // 2
     y, sites = samples % 2, samples // 2 % 3
-    permuted = LabelledSubjects.of(y, samples, 2).permute(np.random.default_rng(0), sites)[samples]
+    labelled = LabelledSubjects(samples, np.arange(18) % 2, 2)
+    permuted = labelled.permute(np.random.default_rng(0), sites)[samples]
     assert (permuted != y).any()
     for site in range(3):
         assert permuted[sites == site].sum() == y[sites == site].sum()
 
 
 def test_a_subject_under_two_labels_counts_once_within_each():
-    found = LabelledSubjects.of(np.array([0, 0, 1, 1]), np.array([5, 5, 5, 6]), 2)
+    X = pd.DataFrame({"Cz__alpha": np.arange(4.0)})
+    table = FeatureTable(X, ["HC", "HC", "MDD", "MDD"], ["s5", "s5", "s5", "s6"])
+    found = LabelledSubjects.of(Samples.of("", table))
     assert found.y.tolist() == [0, 1, 1]
     assert found.member.tolist() == [0, 0, 1, 2]
     means = found.mean(np.array([[1.0], [np.nan], [4.0], [6.0]]))

@@ -26,7 +26,6 @@ from idfsmec.metrics import (
     POWER,
     Codes,
     Floats,
-    detectable_auc,
     holm,
 )
 
@@ -36,24 +35,25 @@ N_PERMUTATIONS, N_WITHIN = 1999, 999
 N_COSINES = 3
 #: With fewer ways to permute a fact within the diagnoses nothing could be found.
 FEWEST_ARRANGEMENTS = 1000
-#: The AUC of a fact that a study should find.
-AUC_TO_FIND = 0.75
+#: The AUC of a fact that a study should find; with a score, the concordance of a fact that has
+#: this AUC between the participants below and above the median.
+AUC_TO_FIND, CONCORDANCE_TO_FIND = 0.75, 0.68
 
 
 @dataclass(frozen=True)
 class Fact:
     """A fact of each subject: a number, a text by level, or a number that is not always known.
 
-    ``values`` are (n_subjects, n_columns); the column of a number comes first, its level is "".
+    ``columns`` are (n_subjects, n_columns); the column of a number comes first, its level is "".
     """
 
-    values: Floats
+    columns: Floats
     levels: tuple[str, ...]
 
     @cached_property
     def ranks(self) -> Floats:
-        """Ranks of the values of each column."""
-        return np.asarray(rankdata(self.values, axis=0))
+        """Ranks within each column."""
+        return np.asarray(rankdata(self.columns, axis=0))
 
     @property
     def is_number(self) -> bool:
@@ -63,12 +63,12 @@ class Fact:
     @cached_property
     def is_ordered(self) -> bool:
         """Whether it is a number with more than two values."""
-        return self.is_number and np.unique(self.values[:, 0]).size > 2
+        return self.is_number and np.unique(self.columns[:, 0]).size > 2
 
     @cached_property
     def distance(self) -> Floats:
         """How far the rank of each number is from the middle, as ranks."""
-        return distance_from_median(self.values[:, 0])
+        return distance_from_median(self.columns[:, 0])
 
     @property
     def shapes(self) -> dict[str, Floats]:
@@ -78,22 +78,20 @@ class Fact:
 
     def by_rank(self, curves: Callable[[Floats], Floats]) -> Floats:
         """Return centred columns: curves of the place of a number in 0 to 1, and its levels."""
-        columns = self.values
+        columns = self.columns
         if self.is_number:
-            place = (self.ranks[:, 0] - 0.5) / len(columns)
-            columns = np.column_stack([curves(place), columns[:, 1:]])
+            columns = np.column_stack([curves(_place(columns[:, 0])), columns[:, 1:]])
         return np.asarray(columns - columns.mean(axis=0))
 
 
 def facts_of(variables: pd.DataFrame) -> dict[str, Fact]:
     """Return the facts of a frame by name; its columns are (variable, level)."""
     values, columns = variables.to_numpy(dtype=float), defaultdict[str, list[int]](list)
-    labels = [(str(name), str(level)) for name, level in variables.columns]
-    for place, (name, _) in enumerate(labels):
+    names, levels = (variables.columns.get_level_values(key) for key in ("variable", "level"))
+    for place, name in enumerate(names):
         columns[name].append(place)
     return {
-        name: Fact(values[:, places], tuple(labels[place][1] for place in places))
-        for name, places in columns.items()
+        name: Fact(values[:, places], tuple(levels[places])) for name, places in columns.items()
     }
 
 
@@ -185,13 +183,13 @@ def judge_family(
     p = np.array(tests)
     least = np.sort(p[:, 1:].min(axis=0))
     corrected = _rank_among(p[:, 0], least)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in facts:
         own = [i for i, member in enumerate(members) if member == (name,)]
         best = min(own, key=lambda i: p[i, 0])
         alone = float(_rank_among(p[best, 0], np.sort(p[own, 1:].min(axis=0))))
         row = {"variable": name, "shape": shapes[best], "p": alone}
-        rows.append(row | {"p_corrected": float(corrected[best])})
+        rows.append({**row, "p_corrected": float(corrected[best])})
     single = {row["variable"] for row in rows if row["p_corrected"] <= FACT_ALPHA}
     pairs = [
         {"variables": list(member), "p_corrected": float(corrected[i])}
@@ -224,6 +222,11 @@ def distance_from_median(values: Floats) -> Floats:
     return np.asarray(rankdata(np.abs(ranks - ranks.mean()).round(6)))
 
 
+def _place(values: Floats) -> Floats:
+    """Return the ranks of values as places in 0 to 1."""
+    return np.asarray((rankdata(values) - 0.5) / len(values))
+
+
 def _waves(place: Floats) -> Floats:
     """Return cosines of a place, weighted by 1 / frequency."""
     frequencies = np.arange(1, N_COSINES + 1)
@@ -246,6 +249,7 @@ def carried_facts(
     units: Sequence[Sequence[str]],
     y: Codes,
     *,
+    score: Floats | None = None,
     n_permutations: int = N_WITHIN,
     seed: int = 0,
 ) -> list[dict[str, Any]]:
@@ -259,7 +263,9 @@ def carried_facts(
     units : list of (name,) or (name, name)
         Facts and pairs that are associated with the diagnosis.
     y : array
-        The class of each subject, or the stratum of the score.
+        The class of each subject, or a group of subjects with similar scores.
+    score : array, optional
+        The score of each subject, if that is what is predicted.
 
     Returns
     -------
@@ -270,11 +276,14 @@ def carried_facts(
     Notes
     -----
     The ranks of the decision are regressed on a cubic of the fact's ranks or on its levels, for a
-    pair also on products, with the diagnosis held constant; the fact is permuted within each
-    diagnosis. Of the same family as the tests of Spisak (GigaScience 11:giac082, 2022), which
-    permute by a model of the fact; within classes none is needed.
+    pair also on products, with the diagnosis held constant (of a score also a cubic of its ranks);
+    the fact is permuted within each diagnosis. Of the same family as the tests of Spisak
+    (GigaScience 11:giac082, 2022), which permute by a model of the fact; within classes none is
+    needed.
     """
-    ranks = _within(rankdata(decisions, axis=0).astype(float), y)
+    held = _groups(y) if score is None else np.column_stack([_groups(y), _cubic(_place(score))])
+    held = np.linalg.qr(held)[0]
+    ranks = _without(rankdata(decisions, axis=0), held)
     rng = np.random.default_rng(seed)
     orders = np.tile(np.arange(y.size), (n_permutations + 1, 1))
     for k in np.unique(y):
@@ -283,10 +292,10 @@ def carried_facts(
     rows: list[dict[str, Any]] = []
     for unit in units:
         members = [facts[name] for name in unit]
-        columns = np.column_stack([fact.values for fact in members])
+        columns = np.column_stack([fact.columns for fact in members])
         row: dict[str, Any] = {"variables": list(unit), "p": None, "p_holm": None}
         if _log_arrangements(columns, y) >= math.log(FEWEST_ARRANGEMENTS):
-            basis = _within(_flexible(members), y)
+            basis = _without(_flexible(members), held)
             left, spread, _ = np.linalg.svd(basis, full_matrices=False)
             left = left[:, spread > 1e-9 * spread[0]]
             # Permuting the decision within a diagnosis is permuting the fact there.
@@ -305,18 +314,19 @@ def carried_facts(
 def _flexible(facts: Sequence[Fact]) -> Floats:
     """Return a cubic of each fact's ranks, or its levels; of two facts also all products."""
     bases = [
-        fact.by_rank(_cubic) if fact.is_ordered else fact.values - fact.values.mean(axis=0)
+        fact.by_rank(_cubic) if fact.is_ordered else fact.columns - fact.columns.mean(axis=0)
         for fact in facts
     ]
     return np.column_stack([*bases, products(*bases)] if len(bases) == 2 else bases)
 
 
-def _within(columns: Floats, y: Codes) -> Floats:
-    """Subtract the mean of each class."""
-    centred = columns.astype(float)
-    for k in np.unique(y):
-        centred[y == k] -= centred[y == k].mean(axis=0)
-    return centred
+def _groups(y: Codes) -> Floats:
+    return np.asarray((y[:, None] == np.unique(y)).astype(float))
+
+
+def _without(columns: Floats, held: Floats) -> Floats:
+    """Return what orthonormal columns leave of others."""
+    return np.asarray(columns - held @ (held.T @ columns))
 
 
 def _log_arrangements(columns: Floats, y: Codes) -> float:
@@ -328,33 +338,38 @@ def _log_arrangements(columns: Floats, y: Codes) -> float:
     return total
 
 
-def detectable_correlation(n: float, critical_p: float, power: float = POWER) -> float:
-    """Return the smallest correlation that a test of Fisher's z finds with this power.
+def detectable_concordance(n: float, critical_p: float, power: float = POWER) -> float:
+    """Return the smallest concordance of a fact and a score that a rank test finds.
+
+    By Fisher's z of the correlation of normal values, of which Kendall's tau follows.
 
     Examples
     --------
-    >>> round(detectable_correlation(85, 0.05), 2)
-    0.3
+    >>> round(detectable_concordance(85, 0.05), 2)
+    0.6
     """
     if n <= 3:
         return 1.0
     reach = -special.ndtri(critical_p / 2) + special.ndtri(power)
-    return float(np.tanh(reach / math.sqrt(n - 3)))
+    return concordance_of(float(np.tanh(reach / math.sqrt(n - 3))))
 
 
-def participants_to_find(
-    auc: float, critical_p: float, share: float = 0.5, power: float = POWER
-) -> int:
-    """Return how many participants find a fact with this AUC; ``share`` are of one group.
+def concordance_of(correlation: float) -> float:
+    """Return the concordance of normal values with this correlation."""
+    return 0.5 + math.asin(correlation) / math.pi
+
+
+def participants_to_find(is_found: Callable[[int], bool]) -> int:
+    """Return the smallest number of participants for which this is true, from four on.
 
     Examples
     --------
-    >>> participants_to_find(0.75, 0.05)
+    >>> from idfsmec.metrics import detectable_auc
+    >>> participants_to_find(lambda n: detectable_auc(n / 2, n / 2, 0.05) <= 0.75)
     39
     """
     low, high = 4, 10**6
     while low < high:
         n = (low + high) // 2
-        is_found = detectable_auc(n * share, n * (1 - share), critical_p, power) <= auc
-        low, high = (low, n) if is_found else (n + 1, high)
+        low, high = (low, n) if is_found(n) else (n + 1, high)
     return low

@@ -27,15 +27,19 @@ from idfsmec.metrics import (
     auc_by_fold,
     auc_from_ranks,
     auc_interval,
+    concordance,
+    concordance_interval,
     draw_within_classes,
     fold_interval,
     mean_auc,
     weighted_aucs,
 )
+from idfsmec.prediction.samples import Samples
 from idfsmec.solver.logistic import fit_logistic
 from idfsmec.solver.scaling import Scaling
 from idfsmec.table import FeatureTable
 from idfsmec.table.files import column_names, read_frame
+from idfsmec.table.target import DIAGNOSIS
 
 #: Facts that come from the device, with their words, and those that a body may have a part in.
 _DEVICE = {
@@ -79,6 +83,8 @@ _STUDY = {
 }
 _SUBJECT = {"age", "sex", "gender", "handedness", "hand", "education", "site", "centre", "center"}
 _OF_ROWS = {"recording", "epoch", "onset"}
+#: Columns that are no circumstance: of the rows, and the labels beside a score.
+_NOT_ASKED = _OF_ROWS | {DIAGNOSIS}
 #: What every table shows of itself.
 _OF_TABLE = ("channels_in_table", "n_samples", "missing")
 #: Spread over orders of magnitude, so that logarithms are compared.
@@ -121,7 +127,8 @@ def recording_variables(table: FeatureTable, also: Sequence[str] = ()) -> pd.Dat
     Returns
     -------
     DataFrame
-        One row per subject and label, sorted by both; a column per variable.
+        One row per subject and label, sorted by both; a column per variable. With a score as the
+        target one row per subject.
 
     Examples
     --------
@@ -142,7 +149,8 @@ def recording_variables(table: FeatureTable, also: Sequence[str] = ()) -> pd.Dat
             samples[name] = rows[name].to_numpy()
     if table.sites is not None:
         samples["site"] = table.sites.to_numpy()
-    keys = [table.subjects.astype(str).to_numpy(), table.y.to_numpy()]
+    labels = np.full(len(table), table.target.name) if table.target.is_numeric else table.y
+    keys = [table.subjects.astype(str).to_numpy(), np.asarray(labels)]
     groups, observed = samples.groupby(keys), table.observed.groupby(keys)
     columns: dict[str, pd.Series] = {
         name: groups[name].mean()
@@ -205,13 +213,14 @@ def encode_variables(
     about = {
         "described": bool(_described_recordings(table))
         or any(family_of(n) == "acquisition" and n not in _OF_TABLE for n in map(str, frame)),
-        "unused": [n for n in beside if n not in _OF_ROWS and not _is_taken(n, also)],
+        "unused": [n for n in beside if n not in _NOT_ASKED and not _is_taken(n, also)],
         "named": [
             name
             for name, columns in encoded.items()
             if columns.empty and frame[name].nunique() > _MOST_LEVELS
         ],
-        "strata": _strata(frame),
+        "strata": {} if table.target.is_numeric else _strata(frame),
+        "target": table.target.name,
         "headers": {
             name: sorted(set(frame.index[frame[name] > 0].get_level_values("subject")))
             for name in _CONTRADICTIONS
@@ -319,18 +328,42 @@ def _encode(name: str, values: pd.Series) -> pd.DataFrame:
 class LabelledSubjects:
     """Subjects within labels: a subject with two labels counts once within each.
 
-    ``member`` is the subject of each sample, ``y`` the class of each subject.
+    ``member`` is the subject of each sample, ``y`` the class or score of each subject;
+    ``n_classes`` is 1 for a score.
     """
 
     member: Codes
-    y: Codes
+    y: NDArray[Any]
     n_classes: int
 
     @classmethod
-    def of(cls, y: Codes, subjects: Codes, n_classes: int) -> LabelledSubjects:
+    def of(cls, table: Samples) -> LabelledSubjects:
         """Find the subjects of a table."""
-        cells, member = np.unique(subjects * n_classes + y, return_inverse=True)
-        return cls(member.astype(np.intp), (cells % n_classes).astype(np.intp), n_classes)
+        if table.numeric:
+            return cls(table.subjects, table.subject_scores, 1)
+        cells, member = np.unique(table.subjects * table.n_classes + table.y, return_inverse=True)
+        y = (cells % table.n_classes).astype(np.intp)
+        return cls(member.astype(np.intp), y, table.n_classes)
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether y is a score."""
+        return self.n_classes == 1
+
+    @property
+    def target(self) -> Floats:
+        """What facts are tested against: each class, one of two, or the ranks of the score."""
+        if self.is_scored:
+            return np.asarray(rankdata(self.y)[:, None])
+        classes = np.arange(self.n_classes == 2, self.n_classes)
+        return np.asarray((self.y[:, None] == classes).astype(float))
+
+    @property
+    def alike(self) -> Codes:
+        """The class of each subject, or the quarter of the scores."""
+        if not self.is_scored:
+            return self.y
+        return np.asarray((rankdata(self.y) - 0.5) * 4 // self.y.size, dtype=np.intp)
 
     def of_subjects(self, values: NDArray[Any]) -> NDArray[Any]:
         """Give each subject the value of their samples, which all have the same."""
@@ -340,7 +373,9 @@ class LabelledSubjects:
         """Mean over the samples of each subject that are not NaN, (n_subjects, n_columns)."""
         return pd.DataFrame(values).groupby(self.member).mean().to_numpy()
 
-    def permute(self, rng: np.random.Generator, within: NDArray[Any] | None = None) -> Codes:
+    def permute(
+        self, rng: np.random.Generator, within: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
         """Permute the labels of the subjects; within sites, if those of the samples are given."""
         site_of = np.zeros(self.y.size) if within is None else self.of_subjects(within)
         permuted = self.y.copy()
@@ -370,9 +405,6 @@ def judge_facts(
     A fact whose extremes are associated more strongly than its values is described by its
     distance from the median. ``critical_p`` is what a single test of a family had to reach.
     """
-    target = (subjects.y[:, None] == np.arange(subjects.n_classes)).astype(float)
-    if subjects.n_classes == 2:  # the other class says the same
-        target = target[:, 1:]
     facts: list[dict[str, Any]] = []
     pairs: list[dict[str, Any]] = []
     critical: dict[str, float] = {}
@@ -380,7 +412,7 @@ def judge_facts(
         of_family = {name: fact for name, fact in known.items() if family_of(name) == family}
         if not of_family:
             continue
-        tests = judge_family(of_family, target, n_permutations=n_permutations, seed=seed)
+        tests = judge_family(of_family, subjects.target, n_permutations=n_permutations, seed=seed)
         critical[family] = tests.critical_p
         pairs += [{**pair, "family": family} for pair in tests.pairs]
         for test in tests.facts:
@@ -395,17 +427,27 @@ def _describe_fact(fact: Fact, shape: str, subjects: LabelledSubjects) -> dict[s
 
     ``class`` and ``higher`` say in which class it is higher or lower.
     """
-    ranks = fact.shapes[shape]
-    member = (subjects.y == np.arange(subjects.n_classes)[:, None]).astype(float)
-    aucs = auc_from_ranks(ranks, member)
+    ranks, y = fact.shapes[shape], subjects.y
+    if subjects.is_scored:
+        aucs = np.array([[concordance(column, y) for column in ranks.T]])
+    else:
+        member = (y == np.arange(subjects.n_classes)[:, None]).astype(float)
+        aucs = auc_from_ranks(ranks, member)
     # With two classes both rows say the same; the one above one half is kept.
     distance = aucs - 0.5 if subjects.n_classes == 2 else np.abs(aucs - 0.5)
     k, best = np.unravel_index(np.argmax(distance), distance.shape)
-    auc, n_class = float(aucs[k, best]), int((subjects.y == k).sum())
+    auc = float(aucs[k, best])
     oriented = max(auc, 1.0 - auc)
-    low, high = auc_interval(oriented, n_class, subjects.y.size - n_class)
+    low, high = _auc_interval(oriented, y == k, subjects.is_scored)
     where = {"level": fact.levels[best], "class": int(k), "higher": auc >= 0.5}
     return {**where, "auc": oriented, "low": low, "high": high}
+
+
+def _auc_interval(value: float, member: NDArray[np.bool_], is_scored: bool) -> tuple[float, float]:
+    n, n_class = member.size, int(member.sum())
+    if is_scored:
+        return concordance_interval(value, n)
+    return auc_interval(value, n_class, n - n_class)
 
 
 def adjusting_columns(facts: Mapping[str, Fact], units: Sequence[Sequence[str]]) -> Floats:
@@ -417,32 +459,43 @@ def adjusting_columns(facts: Mapping[str, Fact], units: Sequence[Sequence[str]])
     for unit in units:
         members = [facts[name] for name in unit]
         for fact in members:
-            columns += [fact.values, *([fact.distance[:, None]] if fact.is_number else [])]
+            columns += [fact.columns, *([fact.distance[:, None]] if fact.is_number else [])]
         if len(members) == 2:
             columns.append(products(*(fact.ranks - fact.ranks.mean(axis=0) for fact in members)))
     return np.column_stack(columns)
 
 
-def held_out_auc(values: Floats, y: Codes, fold_of: Codes, n_classes: int) -> float:
-    """Return the AUC of facts together, by a logistic regression on held-out subjects."""
+def held_out_auc(values: Floats, y: NDArray[Any], fold_of: Codes, n_classes: int) -> float:
+    """Return the AUC of facts together, by a logistic regression on held-out subjects.
+
+    Of a score (``n_classes`` is 1) the concordance, by a ridge regression.
+    """
     decisions = np.zeros((y.size, n_classes))
     for fold in np.unique(fold_of):
         train, test = fold_of != fold, fold_of == fold
-        decisions[test] = _log_odds(values[train], y[None, train], values[test], n_classes)[0]
-    return mean_auc(decisions, y)
+        if n_classes == 1:
+            decisions[test, 0] = _predicted(values[train], rankdata(y[train]), values[test])
+        else:
+            decisions[test] = _log_odds(values[train], y[None, train], values[test], n_classes)[0]
+    return auc_of_subjects(decisions, y)["auc"]
 
 
-def auc_of_subjects(decisions: Floats, y: Codes) -> dict[str, float]:
-    """AUC of decisions, one row per subject, with its interval; see ``metrics.auc_interval``."""
-    auc, few = mean_auc(decisions, y), int(np.bincount(y).min())
-    low, high = auc_interval(auc, few, y.size - few)
+def auc_of_subjects(decisions: Floats, y: NDArray[Any]) -> dict[str, float]:
+    """AUC of decisions, one row per subject, with its interval; see ``metrics.auc_interval``.
+
+    With one column y is a score, and the AUC the concordance.
+    """
+    is_scored = decisions.shape[1] == 1
+    auc = concordance(decisions[:, 0], y) if is_scored else mean_auc(decisions, y)
+    least = 0 if is_scored else np.bincount(y).argmin()
+    low, high = _auc_interval(auc, y == least, is_scored)
     return {"auc": auc, "low": low, "high": high}
 
 
-def auc_of_folds(decisions: Floats, y: Codes, fold_of: Codes) -> dict[str, float]:
+def auc_of_folds(decisions: Floats, y: NDArray[Any], fold_of: Codes) -> dict[str, float]:
     """AUC of decisions on held-out subjects, mean over folds; see ``metrics.fold_interval``.
 
-    Where fewer than two folds have more than one class, it is that of all subjects.
+    Where fewer than two folds have more than one class or score, it is that of all subjects.
     """
     aucs = auc_by_fold(decisions, y, fold_of)
     if np.isfinite(aucs).sum() < 2:
@@ -451,16 +504,17 @@ def auc_of_folds(decisions: Floats, y: Codes, fold_of: Codes) -> dict[str, float
     return {"auc": interval.mean, "low": interval.low, "high": interval.high}
 
 
-def separation_p(decisions: Floats, y: Codes) -> float:
+def separation_p(decisions: Floats, y: NDArray[Any]) -> float:
     """Return the one-sided p-value of the rank test of held-out decisions between the classes.
 
-    The smallest of the classes against the rest counts, times their number.
+    The smallest of the classes against the rest counts, times their number. With one column y is a
+    score.
     """
-    n, p = y.size, []
-    for k in range(1 if decisions.shape[1] == 2 else 0, decisions.shape[1]):
-        values = decisions[:, k] - (decisions[:, 0] if decisions.shape[1] == 2 else 0.0)
-        member, ranks = (y == k).astype(float), rankdata(values)
-        if ranks.std() > 0 and 0 < member.sum() < n:
+    (n, k), p = decisions.shape, []
+    target = LabelledSubjects(np.arange(n), y, k).target
+    values = decisions[:, 1:] - decisions[:, :1] if k == 2 else decisions
+    for ranks, member in zip(rankdata(values, axis=0).T, target.T, strict=True):
+        if ranks.std() > 0 < member.std():
             p.append(special.ndtr(-np.sqrt(n - 1) * np.corrcoef(ranks, member)[0, 1]))
     return float(min(1.0, len(p) * min(p))) if p else 1.0
 
@@ -482,6 +536,14 @@ def _log_odds(values: Floats, labels: Codes, new: Floats, n_classes: int) -> Flo
     for k in range(1 if n_classes == 2 else 0, n_classes):
         log_odds[:, :, k] = _fit(X, labels == k) @ Z.T
     return log_odds
+
+
+def _predicted(values: Floats, ranks: Floats, new: Floats) -> Floats:
+    """Predict the ranks of a score for new subjects by a ridge regression."""
+    scaling = Scaling.learn(values)
+    X, Z = (np.clip(scaling.apply(rows), -_FAR, _FAR) for rows in (values, new))
+    products = X.T @ X + _RIDGE * np.eye(X.shape[1])
+    return np.asarray(Z @ np.linalg.solve(products, X.T @ (ranks - ranks.mean())))
 
 
 def _fit(X: Floats, positive: NDArray[np.bool_]) -> Floats:

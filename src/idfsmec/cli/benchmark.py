@@ -118,9 +118,6 @@ def benchmark(
     }
     protocol = {key: value for key, value in changes.items() if value is not None}
     named = read_tables(paths, condition, per, target, order, by)
-    if "audit" in experiments and any(table.target.is_numeric for table in named.values()):
-        remark("the audit takes classes, and is left out", "yellow")
-        experiments.remove("audit")
     chosen = {"methods": options.split_names(methods)}
     workers = {"classifier": classifier, "n_jobs": n_jobs}
     imputers = None if imputer is None else [imputer]
