@@ -6,7 +6,8 @@ mixtures of two participants of a table, so that any number has the correlations
 groups are made here. Without ``--tables`` the features are simulated. Decisions are those of 20
 features with the largest t and a ridge regression, both of the training folds (``--decisions
 idfsmec``: the audit's own, 100 times slower); tests and levels are those of :mod:`idfsmec.audit`.
-FILE keeps what is done: given again, the rest is computed.
+FILE keeps what is done: given again, the rest is computed. ``--store`` writes the rates into
+``benchmarks/results/audit.json``.
 
 ``--generator design`` was used to choose the tests; ``fresh`` (other facts, effects, decisions,
 seeds and shares of patients) only to measure them.
@@ -19,6 +20,7 @@ import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,11 @@ N_FOLDS = 10
 N_FEATURES = 20
 LEVELS = ("green", "grey", "amber", "red")
 KNOWN = ("device", "cap", "age", "sex", "site")
+RESULTS = Path(__file__).parents[1] / "results" / "audit.json"
+STORED = (
+    "python -m benchmarks.quality.audit --out audit.jsonl --store --tables "
+    "mumtaz_eo_features.csv.gz ds003478_features.csv.gz ds005356_features.csv.gz"
+)
 FIRST_SEED = {"design": 0, "fresh": 1_000_000}
 
 
@@ -338,33 +345,50 @@ def audit_study(
 
 
 def summarise(done: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return the share of each level by cell, size and strength."""
+    """Return how often each level was given by cell, size and strength, and how often wrongly.
+
+    ``low`` and ``high`` are the 95 % CI of the share of wrong ones.
+    """
     rows = []
     frame = pd.DataFrame(done)
-    for (name, n, which), group in frame.groupby(["cell", "n", "which"], sort=False):
-        cell = CELLS[str(name)]
-        # Confounding that the EEG shows: the CI of its AUC excludes 0.5.
-        used = group[group["low"] > 0.5] if cell.only_where_shown else group
-        shares = {level: float((used["level"] == level).mean()) for level in LEVELS}
-        n_wrong = int(used["level"].isin(cell.wrong.split(" or ")).sum())
-        strength, size = cell.strengths[int(str(which))]
-        low, high = wilson_interval(n_wrong, len(used)) if len(used) else (0.0, 1.0)
-        share = n_wrong / max(len(used), 1)
-        rows.append(
-            {
-                "cell": name,
-                "participants": n,
-                "strength": strength,
-                "effect": size,
-                "AUC of the EEG": f"{group['auc'].mean():.2f}",
-                "studies": len(used),
-                **{level: f"{share:.2f}" for level, share in shares.items()},
-                "wrong": f"{cell.wrong}: {share:.1%} ({low:.1%} to {high:.1%})",
-                "aim": f"{cell.at_most:.0%}",
-                "holds": "" if not len(used) else "yes" if share <= cell.at_most else "NO",
-            }
-        )
+    for name, cell in CELLS.items():
+        of_cell = frame[frame["cell"] == name]
+        for (n, which), group in of_cell.groupby(["n", "which"]):
+            # Confounding that the EEG shows: the CI of its AUC excludes 0.5.
+            used = group[group["low"] > 0.5] if cell.only_where_shown else group
+            strength, size = cell.strengths[int(str(which))]
+            n_wrong = int(used["level"].isin(cell.wrong.split(" or ")).sum())
+            low, high = wilson_interval(n_wrong, len(used)) if len(used) else (0.0, 1.0)
+            row = {"cell": name, "n": n, "strength": strength, "effect": size}
+            row |= {"drawn": len(group), "studies": len(used), "auc": group["auc"].mean()}
+            row |= {level: (used["level"] == level).mean() for level in LEVELS}
+            share = n_wrong / max(len(used), 1)
+            row |= {"wrong": cell.wrong, "share": share, "low": low, "high": high}
+            rows.append(row | {"at_most": cell.at_most})
     return pd.DataFrame(rows)
+
+
+def as_page(table: pd.DataFrame) -> str:
+    """Return the table of docs/guarantees.md: a row per cell and size, over its strengths."""
+    headings = [
+        *("simulated", "participants", "AUC of the EEG", "studies", "green", "grey", "amber"),
+        *("red", "wrong", "95 % CI", "at most"),
+    ]
+    rows = []
+    for (name, n), group in table.groupby(["cell", "n"], sort=False):
+        studies = int(group["studies"].sum())
+        n_wrong = round(float((group["share"] * group["studies"]).sum()))
+        low, high = wilson_interval(n_wrong, max(studies, 1))
+        aucs = " / ".join(f"{value:.2f}" for value in group["auc"])
+        shares = [
+            f"{100 * (group[level].fillna(0) * group['studies']).sum() / max(studies, 1):.0f} %"
+            for level in LEVELS
+        ]
+        row = [f"{name}", f"{n}", aucs, f"{studies} of {group['drawn'].sum()}", *shares]
+        wrong = f"{group['wrong'].iloc[0]}: {100 * n_wrong / max(studies, 1):.1f} %"
+        limit = f"{100 * group['at_most'].iloc[0]:.0f} %"
+        rows.append([*row, wrong, f"{100 * low:.1f} to {100 * high:.1f} %", limit])
+    return markdown(headings, rows)
 
 
 def main() -> None:
@@ -378,6 +402,7 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=400)
     parser.add_argument("--first", type=int, default=0, help="the first of the studies' seeds")
     parser.add_argument("--jobs", type=int, default=-1)
+    parser.add_argument("--store", action="store_true", help="write benchmarks/results/audit.json")
     options = parser.parse_args()
     features = [read_features(path) for path in options.tables]
     done = _read(options.out)
@@ -400,7 +425,11 @@ def main() -> None:
         for row in pool(tasks):
             print(json.dumps(row), file=file, flush=True)
     table = summarise(_read(options.out))
-    print(markdown(list(table.columns), table.astype(str).to_numpy().tolist()))
+    print(as_page(table))
+    if options.store:
+        cells = json.loads(table.round(4).to_json(orient="records"))
+        kept = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "command": STORED, "cells": cells}
+        RESULTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
 
 def _read(path: Path) -> list[dict[str, Any]]:

@@ -119,13 +119,17 @@ EXAMPLES = {
     ),
     ("consequence", "undescribed"): ({"why": "undescribed"}, "Make the table with idfsmec"),
     ("consequence", "none"): (NOTHING | {"why": "none"}, "not in the table were not tested."),
-    ("missed", "power"): ({}, "with 41 participants a fact is found with a power of 80 % if its"),
-    ("missed", "no power"): ({"missed": MISSED | {"auc": 1.0}}, "no fact is found with a power"),
-    ("missed", "power few"): (
-        {"missed": MISSED | {"auc": 0.8, "to_find": 0.7}},
-        "For 0.70, the AUC of a fact that explains the EEG's and is measured with a reliability "
-        "of 0.25, about 90 participants would do.",
+    ("missed", "power"): (
+        {"missed": MISSED | {"to_find": 0.7}},
+        "with 41 participants a fact is found with a power of 80 % if its AUC is 0.70 or more; "
+        "for 0.70, the AUC of a fact that explains the EEG's and is measured with a reliability of "
+        "0.25, about 90 participants would do.",
     ),
+    ("missed", "no power"): (
+        {"missed": MISSED | {"auc": 1.0}},
+        "with 41 participants no fact is found with a power of 80 %; for 0.75, about 90",
+    ),
+    ("missed", "untested"): ({"missed": {}}, "any difference, because no fact was tested."),
     ("evidence", "by site"): ({"folds": "site", "n_splits": 3}, "one of 3 sites left out at a"),
     ("evidence", "acquisition found"): (
         {},

@@ -66,6 +66,8 @@ _EXPLAINING = (
     ", the {measure} of a fact that explains the EEG's and is measured with a reliability of 0.25"
 )
 _AND_EEG = "The EEG has {eeg}"
+_MISSED = "What could have been missed: with {n} participants"
+_ENOUGH = "for {to_find}{as_eeg}, about {n_needed} participants would do."
 #: The sentences of an audit by part, each with the condition under which it is printed. Parts are
 #: the reason of the verdict (by row of ``LEVELS``), what follows, what could have been missed, the
 #: facts, the EEG without them, mistakes in a protocol, and what stands beside an AUC.
@@ -103,11 +105,10 @@ SENTENCES = {
         "none": "Facts that are not in the table were not tested.",
     },
     "missed": {
-        "power": "What could have been missed: with {n} participants a fact is found with a power "
-        "of 80 % if its {measure} is {detectable} or more.",
-        "no power": "What could have been missed: with {n} participants no fact is found with a "
-        "power of 80 %.",
-        "power few": "For {to_find}{as_eeg}, about {n_needed} participants would do.",
+        "power": f"{_MISSED} a fact is found with a power of 80 % if its {{measure}} is "
+        f"{{detectable}} or more; {_ENOUGH}",
+        "no power": f"{_MISSED} no fact is found with a power of 80 %; {_ENOUGH}",
+        "untested": "What could have been missed: any difference, because no fact was tested.",
     },
     "evidence": {
         "by site": "The EEG was scored with {folds}. Its numbers are those at held-out sites.",
@@ -225,7 +226,7 @@ def _conditions(audit: Audit) -> dict[str, list[dict[str, Any]]]:
         "body": audit.level == "red" and bool(_bodily(audit)),
         "power": bool(audit.missed) and audit.missed["auc"] < NOTHING_FOUND,
         "no power": bool(audit.missed) and audit.missed["auc"] >= NOTHING_FOUND,
-        "power few": bool(audit.missed) and audit.missed["auc"] > audit.missed["to_find"],
+        "untested": not audit.missed,
         "by site": audit.folds == "site",
         "unused": bool(audit.unused),
         "named": bool(audit.named),
