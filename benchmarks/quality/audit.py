@@ -34,7 +34,6 @@ from idfsmec import FeatureTable
 from idfsmec.audit.association import Fact, carried_facts
 from idfsmec.audit.audit_tasks import _Parts
 from idfsmec.audit.confounding import (
-    FAMILIES,
     LabelledSubjects,
     adjusting_columns,
     auc_of_folds,
@@ -43,6 +42,7 @@ from idfsmec.audit.confounding import (
     separation_p,
 )
 from idfsmec.audit.levels import answers_of, found_units, judge, what_was_missed
+from idfsmec.audit.variables import FAMILIES
 from idfsmec.evaluation.run import method_or_ours
 from idfsmec.metrics import wilson_interval
 from idfsmec.prediction.samples import Samples

@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.quality.partial_test`` draws studies with a decision, a fact and a
 diagnosis, and prints how often each test rejects at 5 %. mlconfound 0.21 asks for pygam 0.8, which
-does not run with today's NumPy: ``pip install --no-deps mlconfound pygam progressbar2 python-utils``.
+does not run with today's NumPy; install it, pygam, progressbar2 and python-utils without
+dependencies (``pip install --no-deps``).
 """
 
 from __future__ import annotations

@@ -17,10 +17,10 @@ from idfsmec.audit.confounding import (
     held_out_auc,
     judge_facts,
     propensity,
-    read_columns,
     residuals,
     separation_p,
 )
+from idfsmec.audit.variables import read_columns
 from idfsmec.errors import InputError
 from idfsmec.prediction.samples import Samples
 

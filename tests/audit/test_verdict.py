@@ -122,8 +122,8 @@ EXAMPLES = {
     ("missed", "power"): (
         {"missed": MISSED | {"to_find": 0.7}},
         "with 41 participants a fact is found with a power of 80 % if its AUC is 0.70 or more; "
-        "for 0.70, the AUC of a fact that explains the EEG's and is measured with a reliability of "
-        "0.25, about 90 participants would do.",
+        "for 0.70, the AUC of a fact that explains the EEG's and is measured with a reliability "
+        "of 0.25, about 90 participants would do.",
     ),
     ("missed", "no power"): (
         {"missed": MISSED | {"auc": 1.0}},

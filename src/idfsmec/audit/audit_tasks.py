@@ -18,8 +18,8 @@ from idfsmec._files import write_json
 from idfsmec._parallel import count_jobs
 from idfsmec.audit import confounding
 from idfsmec.audit.association import Fact, carried_facts, facts_of
-from idfsmec.audit.confounding import encode_variables
 from idfsmec.audit.levels import found_units
+from idfsmec.audit.variables import FAMILIES, encode_variables
 from idfsmec.audit.verdict import Audit, audits_of, put_together
 from idfsmec.errors import InputError
 from idfsmec.evaluation.results import AUDIT, Results
@@ -321,7 +321,7 @@ class _Parts:
             columns = of_subjects[:, 1:] - of_subjects[:, :1]
         carried = [
             {**row, "family": family}
-            for family in confounding.FAMILIES
+            for family in FAMILIES
             for row in carried_facts(
                 columns,
                 self.facts,

@@ -15,7 +15,7 @@ from idfsmec.audit.association import (
     detectable_concordance,
     participants_to_find,
 )
-from idfsmec.audit.confounding import FAMILIES
+from idfsmec.audit.variables import FAMILIES
 from idfsmec.metrics import FACT_ALPHA, detectable_auc, expected_critical_p
 
 #: Level at which the EEG's prediction carries a fact, after Holm's correction.

@@ -11,8 +11,8 @@ import pandas as pd
 
 from idfsmec.audit import confounding
 from idfsmec.audit.association import AUC_TO_FIND, CONCORDANCE_TO_FIND
-from idfsmec.audit.confounding import FAMILIES, kind_of, say_variable
 from idfsmec.audit.levels import CARRIED, LEVELS
+from idfsmec.audit.variables import FAMILIES, kind_of, say_variable
 from idfsmec.errors import listing
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from idfsmec.audit import confounding
-from idfsmec.audit.confounding import FAMILIES
 from idfsmec.audit.levels import answers_of, found_units, judge, what_was_missed
 from idfsmec.audit.sentences import MISTAKES, records, say, say_audit, title_of
+from idfsmec.audit.variables import FAMILIES
 from idfsmec.errors import InputError
 from idfsmec.metrics import (
     FACT_ALPHA,

@@ -52,7 +52,7 @@ def audit(
     keeps finished parts: a second run computes only what is missing.
     """
     from idfsmec.audit import add_audit, audits_of
-    from idfsmec.audit.confounding import read_columns
+    from idfsmec.audit.variables import read_columns
     from idfsmec.report import write_audit_page, write_reporting_checklist
     from idfsmec.table.verdicts import store_verdict
 
