@@ -133,13 +133,13 @@ EXAMPLES = {
     ("evidence", "by site"): ({"folds": "site", "n_splits": 3}, "one of 3 sites left out at a"),
     ("evidence", "acquisition found"): (
         {},
-        "1 facts tested: sampling rate, higher in MDD: AUC 0.80 (95 % CI 0.70 to 0.90), corrected "
+        "1 fact tested: sampling rate, higher in MDD: AUC 0.80 (95 % CI 0.70 to 0.90), corrected "
         "p 0.001.",
     ),
-    ("evidence", "acquisition none"): (NOTHING, "were recorded: of 1 facts tested none"),
+    ("evidence", "acquisition none"): (NOTHING, "were recorded: of 1 fact tested none"),
     ("evidence", "acquisition untested"): (AGE, "How participants were recorded was not tested"),
-    ("evidence", "participants found"): (AGE, "Who was recorded, 1 facts tested: age, higher in"),
-    ("evidence", "participants none"): (NOTHING, "Who was recorded: of 1 facts tested none"),
+    ("evidence", "participants found"): (AGE, "Who was recorded, 1 fact tested: age, higher in"),
+    ("evidence", "participants none"): (NOTHING, "Who was recorded: of 1 fact tested none"),
     ("evidence", "participants untested"): ({}, "Who was recorded was not tested"),
     ("evidence", "pair"): (
         TWO | {"pairs": PAIR},

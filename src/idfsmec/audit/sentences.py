@@ -85,10 +85,9 @@ SENTENCES = {
         "not scored": "{Acquisition} {differ}. The EEG was not scored.",
         "participants": "{Participants} {differ_who}.",
         "undescribed": "The table does not say how recordings were made.",
-        "few": "None of {n_facts} facts is found to be associated with {diagnosis}, and with "
+        "few": "None of {n_facts} is found to be associated with {diagnosis}, and with "
         "{counts} only a strong association could be found.",
-        "none": "None of {n_facts} facts is found to be associated with {diagnosis}, alone or "
-        "in pairs.",
+        "none": "None of {n_facts} is found to be associated with {diagnosis}, alone or in pairs.",
     },
     "consequence": {
         "carried": f"{_AND_EEG}; this may be an effect of acquisition, not of the illness.",
@@ -112,15 +111,14 @@ SENTENCES = {
     },
     "evidence": {
         "by site": "The EEG was scored with {folds}. Its numbers are those at held-out sites.",
-        "acquisition found": "How participants were recorded, {n_acquisition} facts tested: "
+        "acquisition found": "How participants were recorded, {n_acquisition} tested: "
         "{acquisition_rows}.",
-        "acquisition none": "How participants were recorded: of {n_acquisition} facts tested none "
+        "acquisition none": "How participants were recorded: of {n_acquisition} tested none "
         "is found to be associated with {diagnosis}.",
         "acquisition untested": "How participants were recorded was not tested: no fact of it "
         "varies, or there is none.",
-        "participants found": "Who was recorded, {n_participants} facts tested: "
-        "{participants_rows}.",
-        "participants none": "Who was recorded: of {n_participants} facts tested none is found to "
+        "participants found": "Who was recorded, {n_participants} tested: {participants_rows}.",
+        "participants none": "Who was recorded: of {n_participants} tested none is found to "
         "be associated with {diagnosis}.",
         "participants untested": "Who was recorded was not tested: the table has no age, sex or "
         "site that varies. A manifest adds them.",
@@ -315,7 +313,8 @@ def _values(audit: Audit) -> dict[str, Any]:
     matched, regressed, leaks = audit.matched, audit.regressed, audit.leaks
     score_text = partial(_score, audit)
     how, who = (_of_family(audit, family) for family in FAMILIES)
-    n_of = {name: int((audit.variables["family"] == name).sum()) for name in FAMILIES}
+    families = audit.variables["family"].tolist()
+    n_of = {f"n_{name}": families.count(name) for name in FAMILIES} | {"n_facts": len(families)}
     of_acquisition = [row for row in audit.carried if row["family"] == "acquisition"]
     follows = [r for r in of_acquisition if r["p_holm"] is not None and r["p_holm"] <= CARRIED]
     untestable = [row for row in of_acquisition if row["p_holm"] is None]
@@ -340,9 +339,7 @@ def _values(audit: Audit) -> dict[str, Any]:
         "n": sum(audit.n_subjects),
         "counts": f"{sum(audit.n_subjects)} participants"
         + ("" if audit.score else f" ({count_classes(audit.n_subjects, audit)})"),
-        "n_facts": len(audit.variables),
-        "n_acquisition": n_of["acquisition"],
-        "n_participants": n_of["participants"],
+        **{name: f"{count} fact{'' if count == 1 else 's'}" for name, count in n_of.items()},
         "Acquisition": _capitalised([say_variable(name) for name in how]),
         "Participants": _capitalised([say_variable(name) for name in who]),
         "Body": _capitalised([say_variable(name) for name in _bodily(audit)]),
