@@ -104,7 +104,7 @@ EXAMPLES = {
     ("consequence", "coincide"): ({"why": "coincide"}, "by illness or acquisition."),
     ("consequence", "untestable"): ({"why": "untestable"}, "may be an effect of acquisition."),
     ("consequence", "not carried"): ({"why": "not carried"}, "Report the facts beside it."),
-    ("consequence", "participants"): (
+    ("consequence", "participants unadjusted"): (
         AGE | {"why": "participants"},
         "Report the EEG adjusted for age.",
     ),
@@ -352,6 +352,12 @@ def test_what_was_missed_of_a_score_is_a_concordance():
     # Of a correlation of 0.6 a fact measured with a reliability of 0.25 keeps 0.3.
     eeg = {"auc": 0.5 + np.arcsin(0.6) / np.pi, "p": 0.001}
     assert what_was_missed(tests, [84], eeg)["to_find"] == pytest.approx(missed["auc"], abs=0.003)
+
+
+def test_a_pair_that_is_found_is_not_called_none():
+    said = make(**TWO, pairs=PAIR).summary()
+    assert "associated with the diagnosis jointly" in said
+    assert "2 facts tested none" not in said
 
 
 def test_an_auc_below_one_half_is_no_evidence():

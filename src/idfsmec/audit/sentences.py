@@ -94,7 +94,7 @@ SENTENCES = {
         "coincide": f"{_AND_EEG}; no computation can say whether by illness or acquisition.",
         "untestable": f"{_AND_EEG}; this may be an effect of acquisition.",
         "not carried": f"{_AND_EEG}. Report the facts beside it.",
-        "participants": "Report the EEG adjusted for {it_who}.",
+        "participants unadjusted": "Report the EEG adjusted for {it_who}.",
         "participants adjusted": f"{_AND_EEG}; adjusted for {{it_who}} (regressed out inside the "
         "folds) it has {regressed}, {regressed_above} 0.5.",
         "body": "{Body} depend on the device and on the participant, and may be a consequence of "
@@ -201,8 +201,7 @@ def say(audit: Audit, *parts: str) -> list[str]:
 def say_audit(audit: Audit) -> list[str]:
     """Return the verdict, what was missed, evidence, the EEG adjusted, and leaks: a line each."""
     verdict = " ".join([f"{title_of(audit)}.", *say(audit, "reason", "consequence")])
-    missed = [" ".join(said)] if (said := say(audit, "missed")) else []
-    return [verdict, *missed, *say(audit, "evidence", "adjusted", "leaks")]
+    return [verdict, *say(audit, "missed", "evidence", "adjusted", "leaks")]
 
 
 def _conditions(audit: Audit) -> dict[str, list[dict[str, Any]]]:
@@ -213,14 +212,14 @@ def _conditions(audit: Audit) -> dict[str, list[dict[str, Any]]]:
     shuffled = leaks.get("shuffled") or {}
     leak = bool(shuffled) and float(np.mean(shuffled["auc"])) > shuffled["high"]
     once: dict[str, bool] = {why: audit.why == why for *_, why in LEVELS}
-    is_adjusted = bool(audit.regressed) and audit.why == "participants"
-    once["participants adjusted"] = is_adjusted
     for family in FAMILIES:
         tested = bool((audit.variables["family"] == family).any())
         once[f"{family} found"] = bool(audit.found(family))
-        once[f"{family} none"] = tested and not audit.found(family)
+        once[f"{family} none"] = tested and not audit.associated(family)
         once[f"{family} untested"] = not tested
     once |= {
+        "participants adjusted": bool(audit.regressed) and audit.why == "participants",
+        "participants unadjusted": not audit.regressed and audit.why == "participants",
         "body": audit.level == "red" and bool(_bodily(audit)),
         "power": bool(audit.missed) and audit.missed["auc"] < NOTHING_FOUND,
         "no power": bool(audit.missed) and audit.missed["auc"] >= NOTHING_FOUND,
@@ -289,18 +288,9 @@ def _lists(audit: Audit) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def _of_family(audit: Audit, family: str) -> list[str]:
-    """Return the facts of a family that are associated, alone or in pairs."""
-    alone = [row["variable"] for row in audit.found(family)]
-    joint = [
-        name for pair in audit.pairs if pair["family"] == family for name in pair["variables"]
-    ]
-    return list(dict.fromkeys([*alone, *joint]))
-
-
 def _bodily(audit: Audit) -> list[str]:
     """Return associated facts in which the participant's body has a part."""
-    return [name for name in _of_family(audit, "acquisition") if kind_of(name) == "signal"]
+    return [name for name in audit.associated("acquisition") if kind_of(name) == "signal"]
 
 
 def _capitalised(names: Sequence[str]) -> str:
@@ -312,7 +302,7 @@ def _values(audit: Audit) -> dict[str, Any]:
     """Return what is filled into sentences; empty where there is nothing."""
     matched, regressed, leaks = audit.matched, audit.regressed, audit.leaks
     score_text = partial(_score, audit)
-    how, who = (_of_family(audit, family) for family in FAMILIES)
+    how, who = (audit.associated(family) for family in FAMILIES)
     families = audit.variables["family"].tolist()
     n_of = {f"n_{name}": families.count(name) for name in FAMILIES} | {"n_facts": len(families)}
     of_acquisition = [row for row in audit.carried if row["family"] == "acquisition"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -127,13 +128,17 @@ class Audit:
         rows = self.variables[is_found & self.variables["family"].isin(families or FAMILIES)]
         return records(rows)
 
+    def associated(self, *families: str) -> list[str]:
+        """Return the facts of families, by default of both, that are associated, also in pairs."""
+        wanted = families or FAMILIES
+        pairs = [pair["variables"] for pair in self.pairs if pair["family"] in wanted]
+        alone = [[row["variable"]] for row in self.found(*wanted)]
+        return list(dict.fromkeys(itertools.chain(*alone, *pairs)))
+
     @property
     def suspects(self) -> list[str]:
         """Facts that are associated with the diagnosis, alone or in a pair."""
-        alone = [row["variable"] for row in self.found()]
-        return list(
-            dict.fromkeys([*alone, *(n for pair in self.pairs for n in pair["variables"])])
-        )
+        return self.associated()
 
     @property
     def verdict(self) -> dict[str, str]:
