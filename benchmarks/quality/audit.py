@@ -69,6 +69,7 @@ class Study:
     facts: dict[str, np.ndarray] = field(default_factory=dict)
     y: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))
     fresh: bool = True
+    scored: bool = False
 
     @property
     def n_controls(self) -> int:
@@ -98,10 +99,12 @@ class Study:
         self.features += np.outer((cause - cause.mean()) / max(spread, 1e-9), size * on * weights)
 
     def label(self, cause: np.ndarray, strength: float) -> None:
-        """Make participants patients; ``strength`` is a correlation."""
+        """Make participants patients, or give them a score; ``strength`` is a correlation."""
         cause = (cause - cause.mean()) / max(cause.std(), 1e-9)
         liability = strength * cause + np.sqrt(1 - strength**2) * self.normal()
         self.y = (rankdata(liability) > self.n_controls).astype(int)
+        if self.scored:
+            self.y = liability
 
     def level(self, shares: Sequence[float]) -> np.ndarray:
         """Draw a level for each participant."""
@@ -174,7 +177,8 @@ def harmless(study: Study, strength: float, size: float) -> None:
     """An illness in the EEG, and a fact (AUC 0.76) that differs between groups alone."""
     study.label(study.normal(), 0.0)
     study.act(study.y - 0.5, size)
-    study.facts["gain"] = study.warp(study.y + study.normal())[:, None]
+    noise = (1.55 if study.scored else 1.0) * study.normal()
+    study.facts["gain"] = study.warp(study.y + noise)[:, None]
 
 
 @dataclass(frozen=True)
@@ -189,6 +193,7 @@ class Cell:
     options: Mapping[str, Any] = field(default_factory=dict)
     only_where_shown: bool = True
     named: str = ""
+    scored: bool = False
 
 
 _CONFOUNDED = "green"
@@ -247,6 +252,29 @@ CELLS = {
         only_where_shown=False,
         named="balanced device that acts on the EEG",
     ),
+    "score, linear": Cell(
+        linear, _CONFOUNDED, 0.07, named="a score: one fact, linear", scored=True
+    ),
+    "score, U": Cell(
+        extremes, _CONFOUNDED, 0.07, named="a score: one fact, both extremes", scored=True
+    ),
+    "score, nothing": Cell(
+        nothing,
+        "red or amber",
+        0.07,
+        ((0.0, 0.0),),
+        only_where_shown=False,
+        named="a score: nothing",
+        scored=True,
+    ),
+    "score, harmless": Cell(
+        harmless,
+        "red",
+        0.10,
+        ((0.0, 0.3),),
+        named="a score: harmless fact beside an illness",
+        scored=True,
+    ),
 }
 
 
@@ -280,7 +308,8 @@ def draw_study(
     """Draw participants, facts of no importance, and what the cell is about."""
     i, j = rng.integers(0, len(features), (2, n))
     angle = rng.uniform(0, np.pi / 2, n)[:, None]
-    study = Study(rng, n, np.cos(angle) * features[i] + np.sin(angle) * features[j], fresh=fresh)
+    mixed = np.cos(angle) * features[i] + np.sin(angle) * features[j]
+    study = Study(rng, n, mixed, fresh=fresh, scored=cell.scored)
     if fresh:  # outliers, and one cause of all facts
         noise = 0.7 * rng.standard_t(4, (n, 1)) + rng.standard_t(4, (n, 8))
     else:
@@ -335,8 +364,8 @@ def audit_study(
     order = rng.permutation(n)
     study.features, study.y = study.features[order], study.y[order]
     study.facts = {fact: values[order] for fact, values in study.facts.items()}
-    fold_of = np.zeros(n, dtype=np.intp)
-    for k in (0, 1):
+    fold_of = np.argsort(np.argsort(study.y)) % N_FOLDS  # of a score
+    for k in () if cell.scored else (0, 1):
         members = np.flatnonzero(study.y == k)
         fold_of[members] = np.arange(members.size) % min(N_FOLDS, n // 4)
     # Names that the audit does not know would describe participants: these are about recordings.
@@ -346,28 +375,34 @@ def audit_study(
         )
         for name, values in study.facts.items()
     }
-    subjects = LabelledSubjects(np.arange(n), study.y.astype(np.intp), 2)
+    y = study.y if cell.scored else study.y.astype(np.intp)
+    subjects = LabelledSubjects(np.arange(n), y, 1 if cell.scored else 2)
     decided = (decide if decisions == "ridge" else decide_as_audit)(study, fold_of)
+    followed = decided[:, 1:] - decided[:, :1]
+    if cell.scored:
+        decided = followed
     tests = judge_facts(facts, subjects, n_permutations=999, seed=seed)
     coincide = None
     if units := found_units(tests, "acquisition"):
         columns = adjusting_columns(facts, units)
-        coincide = held_out_auc(columns, subjects.y, fold_of, 2)
+        coincide = held_out_auc(columns, y, fold_of, subjects.n_classes)
     carried = [
         {**row, "family": family}
         for family in FAMILIES
         for row in carried_facts(
-            decided[:, 1:] - decided[:, :1],
+            followed,
             facts,
             found_units(tests, family),
-            subjects.y,
+            subjects.alike,
+            score=y if cell.scored else None,
             seed=seed,
         )
     ]
-    eeg = auc_of_folds(decided, subjects.y, fold_of)
-    eeg["p"] = separation_p(decided, subjects.y)
-    recording = {**tests, "coincide": coincide, "described": True}
-    missed = what_was_missed(tests, np.bincount(study.y).tolist(), eeg)
+    eeg = auc_of_folds(decided, y, fold_of)
+    eeg["p"] = separation_p(decided, y)
+    recording = {**tests, "coincide": coincide, "described": True, "score": cell.scored}
+    counts = [n] if cell.scored else np.bincount(y).tolist()
+    missed = what_was_missed(recording, counts, eeg)
     level, why = judge(answers_of(recording, eeg, carried, missed))
     found = [" x ".join(unit) for unit in found_units(tests)]
     known = {"auc": eeg["auc"], "low": eeg["low"], "p": eeg["p"], "detectable": missed["auc"]}
@@ -409,8 +444,9 @@ def as_page(table: pd.DataFrame) -> str:
     headings = ["simulated", "AUC of the EEG", "wrong", "at most", *map(str, sizes)]
     rows = []
     for name, cell in CELLS.items():
-        of_cell = table[table["cell"] == name]
-        shares = []
+        of_cell, shares = table[table["cell"] == name], []
+        if of_cell.empty:
+            continue
         for n in sizes:
             group = of_cell[of_cell["n"] == n]
             studies = int(group["studies"].sum())
