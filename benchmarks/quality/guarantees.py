@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import idfsmec
-from benchmarks.quality import calibration, effects, intervals
+from benchmarks.quality import calibration, effects, intervals, scores, validation
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "guarantees.json"
@@ -35,6 +35,11 @@ def measure_tuned(n_studies: int, n_jobs: int) -> dict[str, Any]:
     """CIs of a tuned pipeline."""
     few = {"sizes": (40, 80), "epochs": (1,), "method": "IDFS-MEC"}
     return calibration.summarise(calibration.run(n_studies, n_jobs, 6000, **few))
+
+
+def measure_scores(n_studies: int, n_jobs: int) -> dict[str, Any]:
+    """Prediction intervals and CIs of scores, of models in training and of fixed ones."""
+    return scores.summarise(scores.run(n_studies, n_jobs), scores.fixed(50 * n_studies))
 
 
 class Part(NamedTuple):
@@ -60,6 +65,18 @@ PARTS = {
         5,
     ),
     "tuned": Part("`train --method IDFS-MEC`, tuned", measure_tuned, 100, 5),
+    "validate": Part(
+        "`validate`: a fixed model on other participants",
+        lambda n, jobs: validation.summarise(validation.run(n, jobs)),
+        2000,
+        200,
+    ),
+    "card": Part(
+        "`validate`: beside the model's card",
+        lambda n, jobs: validation.summarise_models(validation.run_models(n, jobs)),
+        200,
+        15,
+    ),
     "effects": Part(
         "`select`: sizes of effects",
         lambda n, _: measure_effects(["hedges", "discoveries", "adjusted"], n),
@@ -72,6 +89,7 @@ PARTS = {
         400,
         50,
     ),
+    "scores": Part("`--target`: scores", measure_scores, 40, 4),
     "stable": Part(
         "`select --resamples`", lambda n, _: measure_effects(["stable"], 100 * n), 40, 5
     ),
@@ -131,6 +149,25 @@ ROWS += [
     Row("tuned", _CI.format("balanced accuracy"), "0.95", "balanced accuracy",
         note="width {width:.2f}"),
     *(
+        Row("validate", f"{_CI.format(name)}, shapes {shapes}", "0.95", f"{of}, shapes {shapes}")
+        for name, of in (
+            ("an AUC", "AUC"),
+            ("balanced accuracy", "balanced accuracy"),
+            ("the Brier score", "Brier score"),
+            ("the calibration intercept", "intercept"),
+            ("the calibration slope", "slope"),
+        )
+        for shapes in ("chosen on", "new")
+    ),
+    Row("validate", "a gain by recalibrating is shown where there is none", "≤ 0.025",
+        "gain, shapes chosen on"),
+    Row("card", _CI.format("the AUC here"), "0.95", "here"),
+    Row("card", _CI.format("the difference from the card"), "0.95", "difference"),
+    Row("card", "a difference is stated, same population", _FEW, "differs, effect 0.7 of 0.7",
+        "mean", "most"),
+    Row("card", "a difference is stated, half the effects there", "",
+        "differs, effect 0.35 of 0.7", "mean", "most"),
+    *(
         Row("effects", f"95 % CI of Hedges' g, {noise} values", "0.95", f"g, {noise}", "mean",
             "min")
         for noise in effects.NOISE
@@ -147,6 +184,19 @@ ROWS += [
         "stability, same participants", "mean", "min"),
     Row("stable", "it holds that of other participants", "not stated", "stability, others", "mean",
         "min"),
+]  # fmt: skip
+ROWS += [
+    *(
+        Row("scores", f"prediction interval of a new participant, {n} in training", "0.95",
+            f"interval, {n}")
+        for n in scores.SIZES
+    ),
+    Row("scores", f"`train`: {_CI.format('R²')}", "0.95", "R2"),
+    Row("scores", f"`train`: {_CI.format('Spearman')}", "0.95", "spearman"),
+    *(
+        Row("scores", f"`validate`: {_CI.format(name)}", "0.95", f"fixed: {name}")
+        for name in ("R2", "Spearman", "Pearson", "mean absolute error", "slope", "mean error")
+    ),
 ]  # fmt: skip
 
 

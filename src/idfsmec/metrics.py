@@ -119,6 +119,24 @@ def score_predictions(
     return {name: compute[name]() for name in wanted}
 
 
+def score_grades(predicted: Floats, true: Codes, n_grades: int) -> Scores:
+    """Score numbers predicted for grades, which are codes from 0, one of each subject.
+
+    ``grade_kappa`` is Cohen's kappa of the nearest grades with quadratic weights (Psychological
+    Bulletin 70, 213-220, 1968), ``grade_auc`` the mean AUC over the cuts between neighbouring
+    grades. NaN where a score is undefined.
+    """
+    nearest = np.clip(np.round(predicted), 0, n_grades - 1).astype(np.intp)
+    apart = (nearest - true) ** 2
+    by_chance = (nearest[:, None] - true[None]) ** 2
+    cuts = [auc(predicted, true >= cut) for cut in range(1, n_grades)]
+    defined = [value for value in cuts if np.isfinite(value)]
+    return {
+        "grade_kappa": float(1 - apart.mean() / by_chance.mean()) if by_chance.any() else np.nan,
+        "grade_auc": float(np.mean(defined)) if defined else np.nan,
+    }
+
+
 def mean_by_subject(values: Floats, subjects: Codes) -> Floats:
     """Return the means over the samples of each subject, in order of the codes."""
     member = np.unique(subjects, return_inverse=True)[1]
@@ -312,6 +330,29 @@ def auc_intervals(
             near, far = np.where(is_beyond, near, middle), np.where(is_beyond, middle, far)
         limits.append((near + far) / 2)
     return limits[0], limits[1]
+
+
+def fixed_auc(values: Floats, positive: NDArray[np.bool_]) -> tuple[float, float, float]:
+    """Return the AUC of a fixed model, and its 95 % CI over subjects.
+
+    Wilson's, with the effective number of subjects that follows from DeLong's variance (DeLong,
+    DeLong and Clarke-Pearson, Biometrics 44, 837-845, 1988), at most twice the smaller class, and
+    Welch's degrees of freedom. Newcombe's holds less often where the spread of the classes and
+    their sizes differ (benchmarks/quality/validation.py).
+    """
+    value, sides = auc(values, positive), (values[positive], values[~positive])
+    sizes = np.array([side.size for side in sides])
+    if not np.isfinite(value) or sizes.min() < 2:
+        return value, *auc_interval(value, int(sizes[0]), int(sizes[1]))
+    variances = np.empty(2)
+    for place, (side, others) in enumerate((sides, sides[::-1])):
+        others = np.sort(others)
+        below = np.searchsorted(others, side) + np.searchsorted(others, side, "right")
+        variances[place] = (below / (2 * others.size)).var(ddof=1) / side.size
+    total = float(variances.sum())
+    df = total**2 / (variances**2 / (sizes - 1)).sum() if total else sizes.min() - 1
+    _, low, high = share_interval(value, np.sqrt(total), df, 2 * sizes.min())
+    return value, low, high
 
 
 def draw_within_classes(y: Codes, n_resamples: int, rng: np.random.Generator) -> Floats:

@@ -101,7 +101,8 @@ class Results:
         of the subjects trained on.
     transfer : DataFrame
         Subjects of the experiment ``transfer``: ``method``, ``harmonized``, ``trained_on``,
-        ``tested_on``, ``seed``, ``fold``, ``subject``, ``true`` and ``probability``, as above.
+        ``tested_on``, ``seed``, ``fold``, ``subject``, ``true`` and ``probability``, or the
+        ``predicted`` score, as above.
     resampling : dict
         Table name to what :func:`resampling` found; empty where that was not run.
     audit_parts : dict
@@ -303,12 +304,15 @@ def _held_out(
 
 def _transfer(planned: Sequence[Planned]) -> pd.DataFrame:
     """Return subjects of tables that were not trained on, or of folds held out of them."""
+    columns = _TRANSFER
     rows: list[tuple[Any, ...]] = []
     for done in planned:
-        if done.experiment == TRANSFER and (held_out := done.result.found.get("held_out")):
-            values = zip(*map(held_out.get, _TRANSFER[6:]), strict=True)
-            rows += [(*map(done.task.get, _TRANSFER[:6]), *of) for of in values]
-    return pd.DataFrame(rows, columns=_TRANSFER)
+        found = done.result.found if done.experiment == TRANSFER else {}
+        if held_out := found.get("held_out") or found.get("predicted"):
+            columns = _TRANSFER if "held_out" in found else [*_TRANSFER[:-1], "predicted"]
+            values = zip(*map(held_out.get, columns[6:]), strict=True)
+            rows += [(*map(done.task.get, columns[:6]), *of) for of in values]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _ranking(ranked: dict[str, Planned], selections: pd.DataFrame) -> pd.DataFrame:
