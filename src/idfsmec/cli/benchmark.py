@@ -298,8 +298,8 @@ def _print_transfer(results: Results) -> None:
     for harmonized in matrix["harmonized"].drop_duplicates().tolist():
         cells = pivot_matrix(matrix, method, harmonized)
         cells.columns = [f"tested on {name}" for name in cells]
-        how = ", tables harmonized" if harmonized else ""
-        title = f"AUC per participant (95 % CI) of {method}{how}; all methods: transfer.csv"
+        note = ", tables harmonized" if harmonized else ""
+        title = f"AUC per participant (95 % CI) of {method}{note}; all methods: transfer.csv"
         show_frame(title, cells.rename_axis("trained on").reset_index())
 
 
