@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import idfsmec
-from benchmarks.quality import calibration, effects, intervals, validation
+from benchmarks.quality import calibration, effects, intervals, scores, validation
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "guarantees.json"
@@ -35,6 +35,11 @@ def measure_tuned(n_studies: int, n_jobs: int) -> dict[str, Any]:
     """CIs of a tuned pipeline."""
     few = {"sizes": (40, 80), "epochs": (1,), "method": "IDFS-MEC"}
     return calibration.summarise(calibration.run(n_studies, n_jobs, 6000, **few))
+
+
+def measure_scores(n_studies: int, n_jobs: int) -> dict[str, Any]:
+    """Prediction intervals and CIs of scores, of models in training and of fixed ones."""
+    return scores.summarise(scores.run(n_studies, n_jobs), scores.fixed(50 * n_studies))
 
 
 class Part(NamedTuple):
@@ -84,6 +89,7 @@ PARTS = {
         400,
         50,
     ),
+    "scores": Part("`--target`: scores", measure_scores, 40, 4),
     "stable": Part(
         "`select --resamples`", lambda n, _: measure_effects(["stable"], 100 * n), 40, 5
     ),
@@ -178,6 +184,19 @@ ROWS += [
         "stability, same participants", "mean", "min"),
     Row("stable", "it holds that of other participants", "not stated", "stability, others", "mean",
         "min"),
+]  # fmt: skip
+ROWS += [
+    *(
+        Row("scores", f"prediction interval of a new participant, {n} in training", "0.95",
+            f"interval, {n}")
+        for n in scores.SIZES
+    ),
+    Row("scores", f"`train`: {_CI.format('R²')}", "0.95", "R2"),
+    Row("scores", f"`train`: {_CI.format('Spearman')}", "0.95", "spearman"),
+    *(
+        Row("scores", f"`validate`: {_CI.format(name)}", "0.95", f"fixed: {name}")
+        for name in ("R2", "Spearman", "Pearson", "mean absolute error", "slope", "mean error")
+    ),
 ]  # fmt: skip
 
 

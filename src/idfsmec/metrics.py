@@ -119,6 +119,24 @@ def score_predictions(
     return {name: compute[name]() for name in wanted}
 
 
+def score_grades(predicted: Floats, true: Codes, n_grades: int) -> Scores:
+    """Score numbers predicted for grades, which are codes from 0, one of each subject.
+
+    ``grade_kappa`` is Cohen's kappa of the nearest grades with quadratic weights (Psychological
+    Bulletin 70, 213-220, 1968), ``grade_auc`` the mean AUC over the cuts between neighbouring
+    grades. NaN where a score is undefined.
+    """
+    nearest = np.clip(np.round(predicted), 0, n_grades - 1).astype(np.intp)
+    apart = (nearest - true) ** 2
+    by_chance = (nearest[:, None] - true[None]) ** 2
+    cuts = [auc(predicted, true >= cut) for cut in range(1, n_grades)]
+    defined = [value for value in cuts if np.isfinite(value)]
+    return {
+        "grade_kappa": float(1 - apart.mean() / by_chance.mean()) if by_chance.any() else np.nan,
+        "grade_auc": float(np.mean(defined)) if defined else np.nan,
+    }
+
+
 def mean_by_subject(values: Floats, subjects: Codes) -> Floats:
     """Return the means over the samples of each subject, in order of the codes."""
     member = np.unique(subjects, return_inverse=True)[1]

@@ -15,8 +15,8 @@ from idfsmec.metrics import (
     Codes,
     Floats,
     auc,
-    auc_interval,
     diagnostic_scores,
+    fixed_auc,
     fold_interval,
     net_benefit,
     wilson_interval,
@@ -132,15 +132,14 @@ def summarise_classes(
     for k, label in enumerate(classes):
         is_k, share = y == k, float((y == k).mean())
         if fold_of is None:
-            value, n_k = auc(decisions[0][:, k], is_k), int(is_k.sum())
-            ends = auc_interval(value, n_k, y.size - n_k)
+            value, *ends = fixed_auc(decisions[0][:, k], is_k)
         else:
             by_fold = [
                 [auc(of[folds == fold, k], is_k[folds == fold]) for fold in np.unique(fold_of)]
                 for of, folds in zip(decisions, fold_of, strict=True)
             ]
             ci = fold_interval(by_fold, y.size) if np.isfinite(by_fold).any() else None
-            value, ends = (np.nan, (np.nan,) * 2) if ci is None else (ci.mean, (ci.low, ci.high))
+            value, *ends = [np.nan] * 3 if ci is None else [ci.mean, ci.low, ci.high]
         scores = diagnostic_scores(is_k, predicted == k, share) if 0 < share < 1 else {}
         interval = {"mean": value, "low": ends[0], "high": ends[1]}
         row = {"class": str(label), "n_subjects": int(is_k.sum()), "auc": interval}

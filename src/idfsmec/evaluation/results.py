@@ -102,7 +102,8 @@ class Results:
         of the subjects trained on.
     transfer : DataFrame
         Subjects of the experiment ``transfer``: ``method``, ``harmonized``, ``trained_on``,
-        ``tested_on``, ``seed``, ``fold``, ``subject``, ``true`` and ``probability``, as above.
+        ``tested_on``, ``seed``, ``fold``, ``subject``, ``true`` and ``probability``, or the
+        ``predicted`` score, as above.
     resampling : dict
         Table name to what :func:`resampling` found; empty where that was not run.
     audit_parts : dict
@@ -173,7 +174,8 @@ class Results:
         planned, protocols = store.planned(), store.get_meta("protocols") or {}
         folds = [done for done in planned if done.experiment in protocols]
         main = _main_folds(folds, protocols)
-        transferred = (done for done in folds if done.experiment == TRANSFER)
+        transferred = [done for done in folds if done.experiment == TRANSFER]
+        of_scores = any("predicted" in done.result.found for done in transferred)
         scores = _mark_oracle(_scores(folds), protocols)
         selections = _selections(folds, scores["chosen"].to_numpy())
         ranked = {done.table.name: done for done in planned if done.experiment == RANKING}
@@ -192,7 +194,7 @@ class Results:
             ranking=_ranking(ranked, selections),
             convergence={name: d.result.found.get("history", []) for name, d in ranked.items()},
             failures=pd.DataFrame(store.failures(), columns=[*KEYS, "attempts", "traceback"]),
-            transfer=_subjects(transferred, _TRANSFER, "held_out"),
+            transfer=_subjects(transferred, _TRANSFER, "predicted" if of_scores else "held_out"),
             **{key: _subjects(main, _WHERE, key) for key in _OF_SUBJECTS},
             resampling={
                 d.table.name: d.result.found for d in planned if d.experiment == RESAMPLING

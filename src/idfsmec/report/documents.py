@@ -213,7 +213,7 @@ def metric_rows(model: Model) -> list[dict[str, Any]]:
             "value": format_score(name, values["mean"]),
             "ci": format_range(name, values["low"], values["high"]),
             "chance_level": format_score(name, values["chance"]),
-            "scale": name not in SCORE_METRICS,
+            "scale": name not in (*SCORE_METRICS, "grade_kappa", "grade_auc"),
         }
         for name, values in model.performance.get("metrics", {}).items()
     ]
@@ -248,6 +248,7 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
         "audit": model.audit or NOT_AUDITED,
         "use": USE,
         "metrics": metric_rows(model),
+        "score": model.score,
         "channels": _bars(measured.get("channels", {})),
         "features": [{"name": column_label(name)} for name in measured.get("features", {})],
         "tables": tables,
@@ -469,6 +470,11 @@ def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, 
     headline = "No prediction."
     if prediction.predicted is not None and model.score is not None:
         headline = f"Predicted {model.score}: {prediction.predicted:.1f}."
+        if order := model.grades:
+            headline = (
+                f"Nearest grade: {prediction.grade} ({prediction.predicted:.1f}, where "
+                f"{order[0]} is 0 and {order[-1]} {len(order) - 1})."
+            )
     elif prediction.predicted is not None:
         headline = f"Probability of {prediction.label}: {percent(prediction.probability)}."
         if prediction.low < 1 / len(model.classes) < prediction.high:
