@@ -377,6 +377,20 @@ def test_intervals_of_predictive_values_hold_nineteen_times_in_twenty():
     assert all(0.93 < np.mean(held) < 0.975 for held in inside.values())
 
 
+def test_shares_of_participants_held_out_have_the_interval_of_fewer_ones():
+    """With 1.5 times the variance 30 and 60 participants have the intervals of 20 and 40."""
+    ill = np.repeat([True, True, False, False], [24, 6, 15, 45])
+    flagged = np.repeat([True, False, True, False], [24, 6, 15, 45])
+    found = diagnostic_scores(ill, flagged, 0.3, inflation=1.5)
+    few = np.repeat([True, True, False, False], [16, 4, 10, 30])
+    of_few = np.repeat([True, False, True, False], [16, 4, 10, 30])
+    fewer = diagnostic_scores(few, of_few, 0.3)
+    for name, score in fewer.items():
+        assert found[name] == pytest.approx(score)
+    value = net_benefit(ill, flagged * 1.0, 0.4, 0.3, inflation=1.5)
+    assert value == pytest.approx(net_benefit(few, of_few * 1.0, 0.4, 0.3))
+
+
 def test_net_benefit_weighs_false_positives_by_the_odds_of_the_threshold():
     ill = np.arange(50) < 20
     probability = np.where(np.arange(50) % 5 == 0, 0.3, np.where(ill, 0.9, 0.1))

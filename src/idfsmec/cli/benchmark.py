@@ -298,8 +298,8 @@ def _print_transfer(results: Results) -> None:
     for harmonized in matrix["harmonized"].drop_duplicates().tolist():
         cells = pivot_matrix(matrix, method, harmonized)
         cells.columns = [f"tested on {name}" for name in cells]
-        how = ", tables harmonized" if harmonized else ""
-        what = f"{name_metric(matrix)} (95 % CI) of {method}{how}"
+        note = ", tables harmonized" if harmonized else ""
+        what = f"{name_metric(matrix)} (95 % CI) of {method}{note}"
         title = f"{what}; all methods: transfer.csv"
         show_frame(title, cells.rename_axis("trained on").reset_index())
 
