@@ -14,6 +14,8 @@ from idfsmec.metrics import (
     auc_by_fold,
     auc_from_ranks,
     auc_interval,
+    concordance,
+    concordance_interval,
     diagnostic_scores,
     fixed_auc,
     fold_interval,
@@ -198,6 +200,34 @@ class TestAucInterval:
     def test_an_undefined_auc_has_none(self):
         assert np.isnan(auc_interval(np.nan, 3, 3)).all()
         assert np.isnan(auc_interval(0.5, 0, 3)).all()
+
+
+def test_the_concordance_is_that_of_somers_and_of_two_classes_the_auc():
+    rng = np.random.default_rng(0)
+    score, values = rng.integers(0, 5, 40).astype(float), rng.integers(0, 9, 40).astype(float)
+    expected = (1 + stats.somersd(score, values).statistic) / 2
+    assert concordance(values, score) == pytest.approx(expected)
+    classes = score > 2
+    assert concordance(values, classes * 1.0) == pytest.approx(roc_auc_score(classes, values))
+    assert concordance(np.ones(40), score) == 0.5
+    assert np.isnan(concordance(values, np.ones(40)))
+
+
+def test_the_interval_of_a_concordance_holds_that_of_the_population():
+    rng = np.random.default_rng(1)
+    r, held = 0.5, 0
+    expected = 0.5 + np.arcsin(r) / np.pi
+    for _ in range(400):
+        score, noise = rng.normal(size=(2, 50))
+        value = concordance(r * score + np.sqrt(1 - r**2) * noise, score)
+        low, high = concordance_interval(value, 50)
+        held += low <= expected <= high
+    assert held / 400 == pytest.approx(0.95, abs=0.025)
+    # Fieller, Hartley and Pearson (1957): z of tau has the standard deviation 0.661 / (n - 4)^0.5.
+    assert np.arctanh(2 * high - 1) - np.arctanh(2 * value - 1) == pytest.approx(
+        1.96 * 0.661 / np.sqrt(46), rel=2e-3
+    )
+    assert np.isnan(concordance_interval(0.7, 4)).all()
 
 
 @given(n=st.integers(1, 50), data=st.data())

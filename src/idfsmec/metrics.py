@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
-from scipy.stats import rankdata
+from scipy.stats import kendalltau, rankdata
 
 Scores = dict[str, float]
 Floats = NDArray[np.float64]
@@ -215,6 +215,25 @@ def auc(values: Floats, positive: NDArray[np.bool_]) -> float:
     return float(won / 2 / (inside.size * outside.size))
 
 
+def concordance(values: Floats, score: Floats) -> float:
+    """Return the share of pairs with different scores whose values are in their order, ties half.
+
+    Of two classes it is the AUC; of scores (1 + Somers' D) / 2, Harrell's C. NaN without such
+    pairs.
+    """
+    if np.ptp(score) == 0 or np.isnan(values).any():
+        return float("nan")
+    if np.ptp(values) == 0:
+        return 0.5
+    n_pairs = [
+        score.size * (score.size - 1) - (counts * (counts - 1)).sum()
+        for counts in (np.unique(column, return_counts=True)[1] for column in (values, score))
+    ]
+    return float(
+        0.5 + 0.5 * kendalltau(values, score).statistic * np.sqrt(n_pairs[0] / n_pairs[1])
+    )
+
+
 def auc_from_ranks(ranks: Floats, member: Floats) -> Floats:
     """Return the AUC of each column for many labellings at once, from ranks.
 
@@ -268,6 +287,19 @@ def expected_critical_p(n_facts: int) -> float:
     """
     n_pairs = n_facts * (n_facts - 1) / 2
     return FACT_ALPHA / max(2 * n_facts + n_pairs / PAIR_WEIGHT, 1)
+
+
+def concordance_interval(value: float, n: int) -> tuple[float, float]:
+    """Return a 95 % CI of a concordance, by Fisher's z of Kendall's tau.
+
+    Its variance is 0.437 / (n - 4) (Fieller, Hartley and Pearson, Biometrika 44, 470-481, 1957).
+    """
+    if not np.isfinite(value) or n < 5:
+        return float("nan"), float("nan")
+    z = np.arctanh(np.clip(2 * value - 1, -1 + 1e-9, 1 - 1e-9))
+    ends = z + np.array([-1, 1]) * special.ndtri(0.975) * np.sqrt(0.437 / (n - 4))
+    low, high = (1 + np.tanh(ends)) / 2
+    return float(low), float(high)
 
 
 def auc_interval(
@@ -446,11 +478,15 @@ def share_interval(
 def auc_by_fold(decisions: Floats, y: Codes, fold_of: Codes) -> Floats:
     """Return the AUC of the subjects of each fold, mean over the classes that occur there.
 
-    Decisions have the shape (n_subjects, n_classes); a fold of one class has NaN.
+    Decisions have the shape (n_subjects, n_classes); a fold of one class has NaN. With one column
+    y is a score, and the AUC the concordance.
     """
     aucs = []
     for fold in np.unique(fold_of):
         here = fold_of == fold
+        if decisions.shape[1] == 1:
+            aucs.append(concordance(decisions[here, 0], y[here]))
+            continue
         classes, codes = np.unique(y[here], return_inverse=True)
         several = classes.size > 1
         aucs.append(mean_auc(decisions[here][:, classes], codes) if several else np.nan)
