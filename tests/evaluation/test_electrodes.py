@@ -86,7 +86,7 @@ def test_noise_has_no_answer(tmp_path):
     table = cohort(where=(), n_subjects=30)
     found = electrode_curve(electrodes(table, tmp_path, counts=[2], protocol=PROTOCOL, n_jobs=1))
     assert found.smallest is None
-    assert "not above chance" in found.sentence
+    assert "not shown to be above chance" in found.sentence
 
 
 def test_few_participants_decide_nothing(tmp_path):

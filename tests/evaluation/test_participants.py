@@ -104,7 +104,7 @@ def test_a_repeat_is_significant_where_the_ci_over_its_folds_lies_above_chance()
 
 def test_an_auc_of_chance_has_no_answer():
     noise = np.tile([-0.3, 0.3], 5)
-    assert "not above chance" in summary_of([0.5 + noise, 0.55 + noise]).sentence
+    assert "not shown to be above chance" in summary_of([0.5 + noise, 0.55 + noise]).sentence
 
 
 def test_impossible_numbers_and_missing_results_are_refused(results, tmp_path):

@@ -40,6 +40,7 @@ from idfsmec.report.text import (
     slugify,
     unique_slugs,
 )
+from idfsmec.report.verdict import relate_to_chance
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import column_label, feature_label
 from idfsmec.table.verdicts import NOT_AUDITED
@@ -66,13 +67,6 @@ _MOST_VOTES = 8
 _CALIBRATED = {
     False: "a participant's probability is calibrated on the others",
     True: "prediction intervals follow from errors on held-out participants",
-}
-#: What stands beside the AUC of a model, by whether its CI excludes 0.5 and the audit is red.
-_RELATIONS = {
-    (True, False): "above chance",
-    (True, True): "above chance, but the recordings of the groups differ",
-    (False, False): "not above chance, the 95 % CI includes 0.5",
-    (False, True): "not above chance, and the recordings of the groups differ",
 }
 _CLAIMS = {
     "subject": "correct: participants held out, features selected inside the folds",
@@ -231,7 +225,7 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
     if model.score is not None:
         headline = predicted.describe_model(model)
     if auc := metrics.get("roc_auc"):
-        relation = _RELATIONS[auc["low"] > 0.5, model.audit.get("level") == "red"]
+        relation = relate_to_chance(auc["low"], model.audit.get("level"))
         headline = (
             f"{model.kind} separates {what} with an AUC of {auc['mean']:.2f} on held-out "
             f"participants: {relation}."
@@ -249,6 +243,7 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
         "audit": model.audit or NOT_AUDITED,
         "use": USE,
         "metrics": metric_rows(model),
+        "score": model.score,
         "channels": _bars(measured.get("channels", {})),
         "features": [{"name": column_label(name)} for name in measured.get("features", {})],
         "tables": tables,

@@ -31,54 +31,12 @@ RESIDUALS = (
     "residuals that rise with the score; a trend with age is what the prediction missed or took "
     "from age."
 )
-#: The sentence over a table with a score: whether predictions are better than the mean, whether
-#: the selection is stable, and what is said.
-HEADLINES: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    (
-        "no",
-        ("yes", "no", "unknown"),
-        "The prediction of {name} is not better than the mean of the participants trained on. "
-        "First in the ranking, without evidence: {features}.",
-    ),
-    (
-        "unknown",
-        ("yes", "no", "unknown"),
-        "First in the ranking for {name}: {features}. Whether they predict it was not measured.",
-    ),
-    ("yes", ("yes",), "{name} is predicted better than by the mean. Leading: {features}."),
-    (
-        "yes",
-        ("no",),
-        "{name} is predicted better than by the mean, by which features is open. Leading, not "
-        "stable: {features}.",
-    ),
-    (
-        "yes",
-        ("unknown",),
-        "{name} is predicted better than by the mean. Leading, stability not measured: "
-        "{features}.",
-    ),
-)
-
-
 #: What is said of R2, by whether its CI lies above 0.
 _RELATIONS = {
     "yes": "better than the mean of the participants trained on",
-    "no": "not better than the mean of the participants trained on",
+    "no": "not shown to be better than the mean of the participants trained on",
     "unknown": "whether it is better than the mean is open",
 }
-
-
-def headline(name: str, better: str, stable: str, features: str) -> str:
-    """Return the first of ``HEADLINES`` that fits; nothing where nothing was ranked."""
-    if not features:
-        return ""
-    found = (
-        text
-        for is_better, agreeing, text in HEADLINES
-        if better == is_better and stable in agreeing
-    )
-    return next(found).format(name=name, features=features)
 
 
 def summarise_prediction(table: TableResults) -> dict[str, Any] | None:

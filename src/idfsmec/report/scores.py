@@ -15,7 +15,7 @@ from idfsmec.errors import listing
 from idfsmec.evaluation import Results, electrode_curve, participant_curve
 from idfsmec.evaluation.results import site_scores
 from idfsmec.evaluation.statistics import power
-from idfsmec.metrics import Floats
+from idfsmec.metrics import SCORE_METRICS, Floats
 from idfsmec.report import data, style
 from idfsmec.report.data import TableResults, View
 from idfsmec.report.style import MethodLook
@@ -96,8 +96,13 @@ def _accuracy_by_rate(
     """Return the arguments of curves of accuracy against the missing rate."""
     curves = data.intervals(data.task_scores(scores, metric), ["method", "rate"])
     looks, note = _curve_looks(curves, data.known_methods(methods), note)
-    labels = "Accuracy by missing rate", note, _RATE, metric_name(metric)
+    labels = f"{_quantity(metric)} by missing rate", note, _RATE, metric_name(metric)
     return {"curves": curves, "x": "rate", "looks": looks, "labels": labels}
+
+
+def _quantity(metric: str) -> str:
+    """Return what a title says is drawn."""
+    return "Prediction" if metric in SCORE_METRICS else "Accuracy"
 
 
 def _curve_looks(
@@ -314,7 +319,7 @@ def accuracy_by_k_views(table: TableResults) -> Iterator[View]:
         spread = curves[level].drop(columns="k").merge(ks, how="cross")
         curves = pd.concat([curves[~level], spread], ignore_index=True)
         looks, note = _curve_looks(curves, table.methods, options["note"])
-        title = "Accuracy by number of selected features"
+        title = f"{_quantity(table.metric)} by number of selected features"
         labels = title, note, "selected features", metric_name(table.metric)
         tested = _test_best(tasks[tasks["method"] == table.main], "k")
         if tested:
@@ -357,9 +362,11 @@ def imputation_views(table: TableResults) -> Iterator[View]:
     for name in data.sort_methods(rows["method"], table.methods):
         tasks = all_tasks[all_tasks["method"] == name]
         curves = data.intervals(tasks, ["imputer", "rate"])
-        title, note = f"{table.label(name)}: accuracy by imputer", table.note("imputation")
-        labels, looks = (title, note, _RATE, metric_name(table.metric)), curves["imputer"]
-        drawn = _curves(table, curves, "rate", style.plain_looks(looks), labels, line="imputer")
+        title = f"{table.label(name)}: {_quantity(table.metric).lower()} by imputer"
+        labels = title, table.note("imputation"), _RATE, metric_name(table.metric)
+        drawn = _curves(
+            table, curves, "rate", style.plain_looks(curves["imputer"]), labels, line="imputer"
+        )
         most = tasks["rate"].max()
         tested = _test_best(tasks[tasks["rate"] == most], "imputer")
         tested = tested and f"Highest at {percent(most)} missing: {tested}"
@@ -511,7 +518,7 @@ def sensitivity_views(table: TableResults) -> Iterator[View]:
     curves = data.intervals(tasks.sort_values("gamma"), ["lam", "gamma"])
     curves["setting"] = curves["gamma"].map("γ = {:g}".format)
     axes = "λ: redundancy weight", metric_name(table.metric)
-    labels = "Accuracy over λ and γ", table.note("sensitivity"), *axes
+    labels = f"{_quantity(table.metric)} over λ and γ", table.note("sensitivity"), *axes
     looks, log = style.plain_looks(curves["setting"]), "x" if curves["lam"].min() > 0 else ""
     yield View(_curves(table, curves, "lam", looks, labels, line="setting", log=log), curves)
 

@@ -86,7 +86,7 @@ def percent(value: float | None, digits: int = 0) -> str:
     """Write a share as per cent, or a dash; the space does not break at the end of a line."""
     if value is None or not np.isfinite(value):
         return "–"
-    return f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%"
+    return f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%".replace("-", "−")
 
 
 def share_with_ci(values: Mapping[str, float], name: str = "mean") -> str:
@@ -112,10 +112,10 @@ def format_score(metric: str, value: float, digits: int = 0) -> str:
 
 
 def format_range(metric: str, low: float, high: float) -> str:
-    """Write the ends of an interval of a score, within 0 and 1: a t interval may leave it."""
+    """Write the ends of an interval of a score within its range: a t interval may leave it."""
     if not np.isfinite([low, high]).all():
         return NOT_DEFINED
-    lowest = -np.inf if metric in SCORE_METRICS else 0
+    lowest = {"subject_r2": -np.inf, "subject_spearman": -1, "subject_pearson": -1}.get(metric, 0)
     highest = np.inf if "mae" in metric else 1
     ends = (float(np.clip(end, lowest, highest)) for end in (low, high))
     return " to ".join(format_score(metric, end) for end in ends)
