@@ -35,6 +35,7 @@ _SCORES = [
     *("seconds", "n_train", "n_train_subjects", "n_test", "n_channels"),
 ]
 _HELD_OUT = ["table", "rate", "seed", "fold", "method", "subject", "true", "probability"]
+_OF_CLASSES = [*_HELD_OUT[:-1], "probabilities"]
 _PREDICTED = [*_HELD_OUT[:-1], "predicted", "mean"]
 _TRANSFER = [
     *("method", "harmonized", "trained_on", "tested_on", "seed", "fold"),
@@ -93,6 +94,8 @@ class Results:
         Subjects held out, where there are two classes, at the lowest missing rate and the setting
         that nested tuning chose: ``table``, ``rate``, ``seed``, ``fold``, ``method``, ``subject``
         (its place among all), ``true`` class and uncalibrated ``probability`` of the second.
+    of_classes : DataFrame
+        The same where there are more classes: uncalibrated ``probabilities`` of each.
     predicted : DataFrame
         The same where there is a score: the ``true`` and the ``predicted`` one, and the ``mean``
         of the subjects trained on.
@@ -121,6 +124,9 @@ class Results:
     convergence: dict[str, list[float]] = field(repr=False)
     failures: pd.DataFrame = field(repr=False)
     held_out: pd.DataFrame = field(default_factory=lambda: _held_out([], {}), repr=False)
+    of_classes: pd.DataFrame = field(
+        default_factory=lambda: _held_out([], {}, "of_classes", _OF_CLASSES), repr=False
+    )
     predicted: pd.DataFrame = field(
         default_factory=lambda: _held_out([], {}, "predicted", _PREDICTED), repr=False
     )
@@ -175,11 +181,12 @@ class Results:
             selections=selections,
             protocol=_protocol(protocols, tables),
             environment={},
-            tables={name: table.about for name, table in tables.items()},
+            tables={name: table.facts for name, table in tables.items()},
             ranking=_ranking(ranked, selections),
             convergence={name: d.result.found.get("history", []) for name, d in ranked.items()},
             failures=pd.DataFrame(store.failures(), columns=[*KEYS, "attempts", "traceback"]),
             held_out=_held_out(folds, protocols),
+            of_classes=_held_out(folds, protocols, "of_classes", _OF_CLASSES),
             transfer=_transfer(folds),
             predicted=_held_out(folds, protocols, "predicted", _PREDICTED),
             resampling={
@@ -329,7 +336,7 @@ def _protocol(protocols: dict[str, Any], tables: dict[str, StoredTable]) -> dict
     """The protocol of the main experiment, with those of the others below it."""
     main: dict[str, Any] = protocols.get("accuracy") or next(iter(protocols.values()), {})
     keys = ("n_samples", "n_subjects", "n_classes")
-    sizes = {name: {key: table.about[key] for key in keys} for name, table in tables.items()}
+    sizes = {name: {key: table.facts[key] for key in keys} for name, table in tables.items()}
     return {
         **main,
         "n_repeats": len(main.get("seeds", [])),
