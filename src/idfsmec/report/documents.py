@@ -33,6 +33,7 @@ from idfsmec.report.text import (
     format_range,
     format_score,
     metric_name,
+    number_with_ci,
     percent,
     plain_records,
     share_with_ci,
@@ -291,7 +292,7 @@ def _tables(model: Model) -> list[Table]:
         counts = list(model.data["subjects"].values())
         tables = [Table(**clinic.score_table(clinical, model.classes, counts))]
         rows = [
-            [percent(row["threshold"]), clinic.number_with_ci(row), f"{row['all']:.2f}"]
+            [percent(row["threshold"]), number_with_ci(row), f"{row['all']:.2f}"]
             for row in clinical["decision_curve"][1::2]
         ]
         header = (f"probability of {clinical['class']}", "net benefit (95 % CI)", "acting on all")
@@ -321,9 +322,7 @@ def _tables(model: Model) -> list[Table]:
     header = ("site", "participants", "accuracy (95 % CI)", "larger class")
     if rows:
         tables.append(Table("Sites left out", text, header, rows))
-    rows = [
-        [percent(share["share"]), clinic.number_with_ci(share)] for share in measured["by_share"]
-    ]
+    rows = [[percent(share["share"]), number_with_ci(share)] for share in measured["by_share"]]
     text = "Held-out participants kept a random share of their channels."
     header = ("channels left", "AUC per participant (95 % CI)")
     return [*tables, Table("Missing channels", text, header, rows)]

@@ -14,7 +14,7 @@ from idfsmec.evaluation.statistics import interval_by_fold
 from idfsmec.metrics import SCORE_METRICS
 from idfsmec.report import data, style
 from idfsmec.report.data import TableResults, View
-from idfsmec.report.text import format_range, format_score, metric_name, percent
+from idfsmec.report.text import format_score, metric_name, percent, score_with_ci
 
 if TYPE_CHECKING:
     from idfsmec.prediction import Model
@@ -63,7 +63,10 @@ def summarise_prediction(table: TableResults) -> dict[str, Any] | None:
     r2, low = scored[main]["subject_r2"], scored[main]["subject_r2"]["low"]
     better = "unknown" if low is None or np.isnan(low) else "yes" if low > 0 else "no"
     rows = [
-        [table.label(method), *(_cell(metric, values[metric]) for metric in SCORE_METRICS[:-1])]
+        [
+            table.label(method),
+            *(score_with_ci(metric, values[metric]) for metric in SCORE_METRICS[:-1]),
+        ]
         + [format_score("subject_mae", values["subject_mae_of_mean"]["mean"])]
         for method, values in scored.items()
     ]
@@ -92,21 +95,15 @@ def _scores(rows: pd.DataFrame) -> dict[str, dict[str, float]]:
     return found
 
 
-def _cell(metric: str, values: Mapping[str, float]) -> str:
-    text = format_score(metric, values["mean"])
-    ends = [values["low"], values["high"]]
-    return text if np.isnan(ends).any() else f"{text} ({format_range(metric, *ends)})"
-
-
 def _sentence(table: TableResults, method: str, values: Mapping[str, Any], better: str) -> str:
     errors = [
         format_score("subject_mae", values[name]["mean"])
         for name in ("subject_mae", "subject_mae_of_mean")
     ]
     return (
-        f"{table.label(method)}: R² {_cell('subject_r2', values['subject_r2'])}, "
+        f"{table.label(method)}: R² {score_with_ci('subject_r2', values['subject_r2'])}, "
         f"{_RELATIONS[better]}; Spearman's correlation "
-        f"{_cell('subject_spearman', values['subject_spearman'])}; mean absolute error "
+        f"{score_with_ci('subject_spearman', values['subject_spearman'])}; mean absolute error "
         f"{errors[0]}, that of the mean {errors[1]}."
     )
 
@@ -155,8 +152,8 @@ def describe_model(model: Model) -> str:
     r2 = metrics["subject_r2"]
     said = _RELATIONS["yes" if r2["low"] > 0 else "no"]
     return (
-        f"{model.kind} predicts {model.score} with an R² of {_cell('subject_r2', r2)} on held-out "
-        f"participants: {said}."
+        f"{model.kind} predicts {model.score} with an R² of {score_with_ci('subject_r2', r2)} on "
+        f"held-out participants: {said}."
     )
 
 
@@ -173,7 +170,7 @@ def interval_rows(model: Model) -> tuple[str, tuple[str, ...], list[list[str]]]:
         [
             percent(share["share"]),
             f"± {reach:.1f}" if np.isfinite(reach) else "too few participants to say",
-            _cell("subject_spearman", share),
+            score_with_ci("subject_spearman", share),
         ]
         for share, reach in zip(model.performance["by_share"], reaches, strict=True)
     ]
