@@ -16,6 +16,7 @@ from idfsmec.metrics import (
     auc_from_ranks,
     auc_interval,
     diagnostic_scores,
+    fixed_auc,
     fold_interval,
     holm,
     majority,
@@ -120,6 +121,51 @@ def test_aucs_from_values_and_from_ranks_are_those_of_scikit_learn(seed, n_class
             expected = metrics.roc_auc_score(y == k, values[:, column])
             assert by_rank[k, column] == pytest.approx(expected)
             assert auc(values[:, column], y == k) == pytest.approx(expected)
+
+
+class TestFixedAuc:
+    @pytest.mark.parametrize(("n_in", "is_bounded"), [(16, False), (5, True)])
+    def test_it_is_wilsons_with_delongs_variance_and_welchs_df(self, n_in, is_bounded):
+        rng = np.random.default_rng(3)
+        values = np.r_[rng.normal(size=17), rng.normal(0.8, 2.0, n_in)].round(1)  # with ties
+        y = np.repeat([False, True], [17, n_in])
+        pairs = np.subtract.outer(values[y], values[~y])
+        won = (pairs > 0) + (pairs == 0) / 2
+        placed, others = won.mean(axis=1), won.mean(axis=0)
+        error = np.hypot(stats.sem(placed), stats.sem(others))
+        df = stats.ttest_ind(placed, others, equal_var=False).df
+        value, *ends = fixed_auc(values, y)
+        assert value == pytest.approx(metrics.roc_auc_score(y, values))
+        most = 2 * n_in  # the smaller class
+        shrunk = (value * most + 1) / (most + 2)
+        n = shrunk * (1 - shrunk) / error**2
+        assert (n > most) == is_bounded
+        n = min(n, most)
+        for end in ends:  # Wilson: where the distance is t standard errors of this end
+            distance = stats.t.ppf(0.975, df) * np.sqrt(end * (1 - end) / n)
+            assert abs(value - end) == pytest.approx(distance)
+
+    def test_without_error_between_the_classes_it_is_as_of_a_share(self):
+        value, low, high = fixed_auc(np.arange(30.0), np.arange(30) >= 20)
+        assert (value, high) == (1, 1)
+        assert low == pytest.approx(20 / (20 + stats.t.ppf(0.975, 9) ** 2))
+
+    def test_a_class_of_one_has_newcombes_interval_and_a_missing_class_none(self):
+        assert fixed_auc(np.arange(5.0), np.arange(5) == 3)[1:] == auc_interval(0.75, 1, 4)
+        assert np.isnan(fixed_auc(np.arange(5.0), np.zeros(5, dtype=bool))).all()
+
+    def test_it_holds_the_truth_where_spread_and_sizes_differ(self):
+        rng = np.random.default_rng(0)
+        y = np.repeat([False, True], [80, 20])
+        truth = stats.norm.cdf(1.2 / np.hypot(0.7, 1.4))
+        hits = newcombe = 0
+        for _ in range(400):
+            values = rng.normal(size=100) * np.where(y, 1.4, 0.7) + 1.2 * y
+            value, low, high = fixed_auc(values, y)
+            hits += low <= truth <= high
+            low, high = auc_interval(value, 20, 80)
+            newcombe += low <= truth <= high
+        assert newcombe / 400 < 0.92 < hits / 400
 
 
 class TestAucInterval:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import idfsmec
-from benchmarks.quality import calibration, effects, intervals
+from benchmarks.quality import calibration, effects, intervals, validation
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "guarantees.json"
@@ -60,6 +60,18 @@ PARTS = {
         5,
     ),
     "tuned": Part("`train --method IDFS-MEC`, tuned", measure_tuned, 100, 5),
+    "validate": Part(
+        "`validate`: a fixed model on other participants",
+        lambda n, jobs: validation.summarise(validation.run(n, jobs)),
+        2000,
+        200,
+    ),
+    "card": Part(
+        "`validate`: beside the model's card",
+        lambda n, jobs: validation.summarise_models(validation.run_models(n, jobs)),
+        200,
+        15,
+    ),
     "effects": Part(
         "`select`: sizes of effects",
         lambda n, _: measure_effects(["hedges", "discoveries", "adjusted"], n),
@@ -130,6 +142,25 @@ ROWS += [
     Row("tuned", _CI.format("AUC"), "0.95", "AUC", note="width {width:.2f}"),
     Row("tuned", _CI.format("balanced accuracy"), "0.95", "balanced accuracy",
         note="width {width:.2f}"),
+    *(
+        Row("validate", f"{_CI.format(name)}, shapes {shapes}", "0.95", f"{of}, shapes {shapes}")
+        for name, of in (
+            ("an AUC", "AUC"),
+            ("balanced accuracy", "balanced accuracy"),
+            ("the Brier score", "Brier score"),
+            ("the calibration intercept", "intercept"),
+            ("the calibration slope", "slope"),
+        )
+        for shapes in ("chosen on", "new")
+    ),
+    Row("validate", "a gain by recalibrating is shown where there is none", "≤ 0.025",
+        "gain, shapes chosen on"),
+    Row("card", _CI.format("the AUC here"), "0.95", "here"),
+    Row("card", _CI.format("the difference from the card"), "0.95", "difference"),
+    Row("card", "a difference is stated, same population", _FEW, "differs, effect 0.7 of 0.7",
+        "mean", "most"),
+    Row("card", "a difference is stated, half the effects there", "",
+        "differs, effect 0.35 of 0.7", "mean", "most"),
     *(
         Row("effects", f"95 % CI of Hedges' g, {noise} values", "0.95", f"g, {noise}", "mean",
             "min")

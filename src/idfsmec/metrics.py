@@ -282,6 +282,29 @@ def auc_intervals(
     return limits[0], limits[1]
 
 
+def fixed_auc(values: Floats, positive: NDArray[np.bool_]) -> tuple[float, float, float]:
+    """Return the AUC of a fixed model, and its 95 % CI over subjects.
+
+    Wilson's, with the effective number of subjects that follows from DeLong's variance (DeLong,
+    DeLong and Clarke-Pearson, Biometrics 44, 837-845, 1988), at most twice the smaller class, and
+    Welch's degrees of freedom. Newcombe's holds less often where the spread of the classes and
+    their sizes differ (benchmarks/quality/validation.py).
+    """
+    value, sides = auc(values, positive), (values[positive], values[~positive])
+    sizes = np.array([side.size for side in sides])
+    if not np.isfinite(value) or sizes.min() < 2:
+        return value, *auc_interval(value, int(sizes[0]), int(sizes[1]))
+    variances = np.empty(2)
+    for place, (side, others) in enumerate((sides, sides[::-1])):
+        others = np.sort(others)
+        below = np.searchsorted(others, side) + np.searchsorted(others, side, "right")
+        variances[place] = (below / (2 * others.size)).var(ddof=1) / side.size
+    total = float(variances.sum())
+    df = total**2 / (variances**2 / (sizes - 1)).sum() if total else sizes.min() - 1
+    _, low, high = share_interval(value, np.sqrt(total), df, 2 * sizes.min())
+    return value, low, high
+
+
 def draw_within_classes(y: Codes, n_resamples: int, rng: np.random.Generator) -> Floats:
     """Draw subjects anew within their classes: how often each, of shape (n_resamples, n)."""
     counts = np.zeros((n_resamples, y.size))

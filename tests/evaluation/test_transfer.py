@@ -12,7 +12,7 @@ from idfsmec.errors import InputError
 from idfsmec.evaluation import Results, transfer, transfer_matrix
 from idfsmec.evaluation.run import table_arrays
 from idfsmec.evaluation.transfer import OTHERS, join_tables, split_pair, split_tables
-from idfsmec.metrics import auc_interval
+from idfsmec.metrics import fixed_auc
 from idfsmec.report import plot_transfer
 from idfsmec.report.transfer import pivot_matrix
 from idfsmec.table import FeatureTable
@@ -104,10 +104,9 @@ def test_the_matrix_has_every_pair_with_the_interval_of_a_fixed_model(clinics, t
     row = matrix.query("method == 'ANOVA F' and trained_on == 'Bern' and tested_on == 'Oslo'")
     keys = {"method": "ANOVA F", "trained_on": "Bern", "tested_on": "Oslo"}
     pair = results.transfer[(results.transfer[list(keys)] == pd.Series(keys)).all(axis=1)]
-    value = roc_auc_score(pair["true"], pair["probability"])
-    assert_allclose(
-        row[["auc", "low", "high"]].to_numpy(float)[0], [value, *auc_interval(value, 8, 8)]
-    )
+    value, low, high = fixed_auc(pair["probability"].to_numpy(), pair["true"].to_numpy() == 1)
+    assert value == pytest.approx(roc_auc_score(pair["true"], pair["probability"]))
+    assert_allclose(row[["auc", "low", "high"]].to_numpy(float)[0], [value, low, high])
     assert OTHERS in set(matrix["trained_on"])
     wide = pivot_matrix(matrix, "ANOVA F")
     assert wide.shape == (4, 3)
@@ -150,7 +149,14 @@ def test_conditions_count_as_tables_and_strangers_are_one_line(tmp_path):
     assert not matrix["fixed"].any()
     result = run("report", tmp_path / "out")
     assert result.exit_code == 0, result.output
-    assert "Trained here, tested there" in (tmp_path / "out" / "report.html").read_text()
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Trained here, tested there" in page
+    within, between = (
+        matrix.loc[(matrix["trained_on"] == matrix["tested_on"]) == same, "auc"].mean()
+        for same in (True, False)
+    )
+    assert f"not tested: ANOVA F {within:.2f} and {between:.2f}." in page
+    assert "Score shown" not in page
     other = make_cohort(8)
     X = other.X.set_axis([f"A{name}" for name in other.X.columns], axis=1)
     stranger = FeatureTable(X, other.y, other.subjects).write(tmp_path / "b.csv")

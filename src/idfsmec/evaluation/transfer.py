@@ -22,7 +22,7 @@ from idfsmec.evaluation.results import TRANSFER, Results
 from idfsmec.evaluation.run import ResultsFolder, Tables, name_tables, run_experiment
 from idfsmec.evaluation.store import TaskResult
 from idfsmec.evaluation.tasks import Task, describe_method, make_task, score_fold
-from idfsmec.metrics import auc, auc_interval, fold_interval
+from idfsmec.metrics import auc, fixed_auc, fold_interval
 from idfsmec.prediction.folds import Fold, make_folds, most_splits
 from idfsmec.prediction.methods import Classifier, Imputer, Method, find_methods, with_parts
 from idfsmec.prediction.samples import FoldSamples, Samples, TrainingSamples
@@ -298,7 +298,7 @@ def transfer_matrix(results: Results) -> pd.DataFrame:
     DataFrame
         A row for each ``method``, ``harmonized``, ``trained_on`` and ``tested_on``: the AUC by
         participant (``auc``, ``low``, ``high``), ``n_subjects`` tested, and whether the model was
-        ``fixed``. The CI of a fixed model is over participants (Newcombe); within a table, or
+        ``fixed``. The CI of a fixed model is over participants; within a table, or
         between tables of the same participants, it is that of :func:`accuracy`, over folds.
     """
     keys = ["method", "harmonized", "trained_on", "tested_on"]
@@ -310,11 +310,9 @@ def transfer_matrix(results: Results) -> pd.DataFrame:
             else np.nan
             for _, fold in pair.groupby(["seed", "fold"])
         ]
-        subjects = pair.drop_duplicates("subject")
-        n, n_positive = len(subjects), int((subjects["true"] == 1).sum())
+        n, is_positive = pair["subject"].nunique(), pair["true"].to_numpy() == 1
         if fixed := len(folds) == 1:
-            mean = float(folds[0])
-            low, high = auc_interval(mean, n_positive, n - n_positive)
+            mean, low, high = fixed_auc(pair["probability"].to_numpy(), is_positive)
         else:
             of_repeats = np.reshape(folds, (pair["seed"].nunique(), -1))
             interval = fold_interval(of_repeats, n)

@@ -25,9 +25,9 @@ from idfsmec.evaluation.clinical import (
 from idfsmec.metrics import (
     SCORE_METRICS,
     Floats,
-    auc,
     auc_interval,
     diagnostic_scores,
+    fixed_auc,
     mean_auc,
     wilson_interval,
 )
@@ -173,6 +173,11 @@ def validate(
                 "validate it on others, or include them to see the optimism"
             )
         table = table.take(others)
+    elif not model.remembered:
+        notes = [
+            "whether single participants were trained on is not known: the model does not "
+            "remember them (train --remember-participants)"
+        ]
     predicted = predict_subjects(model, table, allow_unusual=True)
     there = [subject for subject in predicted.subjects if subject.predicted is not None]
     there.sort(key=lambda subject: subject.subject)
@@ -302,7 +307,8 @@ class _Made:
         if self.model.score is not None:
             return measure_fixed(self.scores, self.true, self.trained_mean)["subject_r2"]
         if len(self.model.classes) == 2:
-            return _auc(self.probabilities[:, 1], self.true == 1)
+            value, low, high = fixed_auc(self.probabilities[:, 1], self.true == 1)
+            return {"mean": value, "low": low, "high": high}
         few = min(self.counts.values())
         value = mean_auc(self.probabilities, self.true) if few else np.nan
         low, high = auc_interval(value, few, self.true.size - few)
@@ -393,13 +399,6 @@ class _Made:
             mean = float(inside[known].mean())
             measured["interval"] = {"mean": mean, "low": low, "high": high, "expected": 0.95}
         return measured
-
-
-def _auc(values: Floats, positive: NDArray[np.bool_]) -> Interval:
-    """Return the AUC with Newcombe's CI; benchmarks/quality/validation.py has its coverage."""
-    found, n_positive = auc(values, positive), int(positive.sum())
-    low, high = auc_interval(found, n_positive, positive.size - n_positive)
-    return {"mean": found, "low": low, "high": high}
 
 
 def _mean_share(sides: Sequence[Interval]) -> Interval:

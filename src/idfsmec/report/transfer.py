@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from idfsmec.evaluation import Results, transfer_matrix
+from idfsmec.evaluation.transfer import OTHERS
 from idfsmec.report import data, style
 from idfsmec.report.data import TableResults, View
 from idfsmec.report.text import number_with_ci, plain_records
@@ -97,7 +98,22 @@ def transfer_views(table: TableResults) -> Iterator[View]:
         return
     matrix = transfer_matrix(table.results)
     method = _main_method(table.results, matrix)
-    matrix = matrix[matrix["method"] == method]
+    of_method = matrix[matrix["method"] == method]
     for harmonized in matrix["harmonized"].drop_duplicates().tolist():
         arguments = {"results": table.results, "method": method, "harmonized": harmonized}
-        yield View(arguments, matrix, variant="harmonized" if harmonized else "")
+        said = _say_means(table.results, matrix, harmonized)
+        yield View(arguments, of_method, "harmonized" if harmonized else "", said)
+
+
+def _say_means(results: Results, matrix: pd.DataFrame, harmonized: bool) -> str:
+    """Return the mean AUC of each method within tables, and from each one to each other one."""
+    within = matrix["trained_on"] == matrix["tested_on"]
+    between = ~within & (matrix["trained_on"] != OTHERS) & (matrix["harmonized"] == harmonized)
+    means = [
+        matrix[rows].groupby("method", sort=False)["auc"].mean() for rows in (within, between)
+    ]
+    cells = [
+        f"{data.label_of(name, results.methods)} {means[0][name]:.2f} and {means[1][name]:.2f}"
+        for name in means[0].index
+    ]
+    return f"Mean AUC within tables and between them, not tested: {'; '.join(cells)}."
