@@ -131,7 +131,10 @@ def score_with_ci(metric: str, values: Mapping[str, Any]) -> str:
         return "–"
     text, low, high = format_score(metric, values["mean"]), values["low"], values["high"]
     known = low is not None and np.isfinite([low, high]).all()
-    return f"{text} ({format_range(metric, low, high)})" if known else text
+    if not known:
+        return text
+    ends = format_range(metric, low, high).replace("\N{NO-BREAK SPACE}%", "")
+    return f"{text} ({ends})"
 
 
 def number_with_ci(values: Mapping[str, Any], digits: int = 2) -> str:

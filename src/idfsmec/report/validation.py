@@ -188,18 +188,19 @@ def _say_calibration(measured: Mapping[str, Any]) -> dict[str, str]:
     elif "slope" in calibration:
         slope = "there is no slope, as the probabilities of the classes do not overlap"
         if calibration["slope"] is not None:
-            slope = f"slope {number_with_ci(calibration['slope'])}, right is 1; below 1, probabilities "
-            slope += "are too extreme"
+            slope = f"slope {number_with_ci(calibration['slope'])}, right is 1; below 1, "
+            slope += "probabilities are too extreme"
         said["calibration"] = (
-            f"Calibration: intercept {number_with_ci(calibration['intercept'])}, right is 0; {slope}."
+            f"Calibration: intercept {number_with_ci(calibration['intercept'])}, right is 0; "
+            f"{slope}."
         )
     if "recalibration" in measured:
         refit = measured["recalibration"]
         said["recalibration"] = (
             "Intercept and slope fitted to these participants would change the Brier score from "
             f"{refit['brier']:.3f} to {refit['recalibrated']:.3f} (cross-validated; gain "
-            f"{number_with_ci(refit['gain'], 3)}): {'a' if refit['gain']['low'] > 0 else 'no'} gain is "
-            "shown."
+            f"{number_with_ci(refit['gain'], 3)}): "
+            f"{'a' if refit['gain']['low'] > 0 else 'no'} gain is shown."
         )
     return said
 
@@ -210,8 +211,9 @@ def _say_line(calibration: Mapping[str, Any]) -> str:
     if calibration["slope"] is not None:
         slope = number_with_ci(calibration["slope"])
     return (
-        f"Scores are {number_with_ci(calibration['error'])} above their predictions on average, right is "
-        f"0; calibration slope {slope}, right is 1, and below 1 predictions are too far apart."
+        f"Scores are {number_with_ci(calibration['error'])} above their predictions on average, "
+        f"right is 0; calibration slope {slope}, right is 1, and below 1 predictions are too far "
+        "apart."
     )
 
 
