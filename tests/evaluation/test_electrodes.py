@@ -65,6 +65,7 @@ def test_rows_are_exported_with_the_number_of_electrodes(results):
 @pytest.mark.usefixtures("empty_figure_files")
 def test_the_page_has_figure_table_map_and_sentence(results):
     page = write_report(results.folder, overwrite=True).read_text("utf-8")
+    page = page.replace("\N{NO-BREAK SPACE}", " ")
     sentence = electrode_curve(results).sentence
     assert sentence in page
     assert "Numbers: AUC by number of electrodes" in page

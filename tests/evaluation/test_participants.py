@@ -56,6 +56,7 @@ def test_subsets_have_so_many_subjects_of_the_training_fold(results):
 @pytest.mark.usefixtures("empty_figure_files")
 def test_the_page_has_figure_numbers_and_sentence(results):
     page = write_report(results.folder, overwrite=True).read_text("utf-8")
+    page = page.replace("\N{NO-BREAK SPACE}", " ")
     assert participant_curve(results).sentence in page
     assert "Numbers: AUC by number of training participants" in page
     assert len(summarise(results)["tables"][0]["participants"]) == 3
