@@ -29,6 +29,8 @@ _METRICS = {
     "subject_spearman": "Spearman's correlation",
     "subject_pearson": "Pearson's correlation",
     "subject_mae": "mean absolute error",
+    "grade_kappa": "weighted kappa of grades",
+    "grade_auc": "AUC of cuts between grades",
     "subject_mae_of_mean": "mean absolute error of the mean",
 }
 _FOLDS = {
@@ -107,15 +109,16 @@ def format_score(metric: str, value: float, digits: int = 0) -> str:
     """
     if not np.isfinite(value):
         return NOT_DEFINED
-    plain = metric.endswith("roc_auc") or metric in SCORE_METRICS[1:]
-    return f"{value:z.2f}".replace("-", "−") if plain else percent(value, digits)
+    plain = metric.endswith(("_auc", "_kappa")) or metric in SCORE_METRICS[1:]
+    return (f"{value:z.2f}" if plain else percent(value, digits)).replace("-", "−")
 
 
 def format_range(metric: str, low: float, high: float) -> str:
     """Write the ends of an interval of a score within its range: a t interval may leave it."""
     if not np.isfinite([low, high]).all():
         return NOT_DEFINED
-    lowest = {"subject_r2": -np.inf, "subject_spearman": -1, "subject_pearson": -1}.get(metric, 0)
+    from_minus_1 = ("subject_spearman", "subject_pearson", "grade_kappa")
+    lowest = -np.inf if metric == "subject_r2" else -1 if metric in from_minus_1 else 0
     highest = np.inf if "mae" in metric else 1
     ends = (float(np.clip(end, lowest, highest)) for end in (low, high))
     return " to ".join(format_score(metric, end) for end in ends)
