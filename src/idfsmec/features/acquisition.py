@@ -134,9 +134,10 @@ def _windows(signals: Signals) -> Floats:
 
 def _spectra(centred: Floats, sfreq: float) -> tuple[Floats, Floats, Floats]:
     """Return frequencies, median power of channels, and power of bursts of channels by window."""
-    frequencies = np.fft.rfftfreq(centred.shape[-1], 1 / sfreq)
+    frequencies = np.arange(centred.shape[-1] // 2 + 1) * (sfreq / centred.shape[-1])
     burst = slice(*np.searchsorted(frequencies, _BURST))
-    power, bursts = np.empty((len(centred), frequencies.size)), np.empty(centred.shape[:2])
+    power: Floats = np.empty((len(centred), frequencies.size))
+    bursts: Floats = np.empty(centred.shape[:2])
     for channel, of_channel in enumerate(centred):  # the processor's cache holds one
         powers = window_powers(of_channel, sfreq)
         power[channel], bursts[channel] = np.median(powers, axis=0), powers[:, burst].sum(axis=1)
@@ -269,8 +270,8 @@ def _share_at_limits(signals: Signals) -> float:
     for channel in range(data.shape[1]):
         values = data[:, channel]
         finite = values[np.isfinite(values)]
-        ends = (finite.min(), finite.max()) if finite.size else ()
-        if all(np.count_nonzero(finite == end) < _AT_LIMIT for end in ends):
+        limits = (finite.min(), finite.max()) if finite.size else ()
+        if all(np.count_nonzero(finite == limit) < _AT_LIMIT for limit in limits):
             continue  # the usual case, without sorting
         distinct, counts = np.unique(finite, return_counts=True)
         if distinct.size < _AT_LIMIT:  # flat, or of few steps

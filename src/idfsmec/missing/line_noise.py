@@ -121,7 +121,8 @@ class _Windows:
 
     @cached_property
     def total(self) -> Array:
-        return self.add_up(self.weights[np.newaxis])[0]
+        total: Array = self.add_up(self.weights[np.newaxis])[0]
+        return total
 
     def add_up(self, parts: Array) -> Array:
         """Add up windows (n, n_windows, length) where they lie, (n, n_times)."""
