@@ -17,7 +17,7 @@ from tests.evaluation.cohorts import make_cohort
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/guide/clusters.md").read_text("utf-8")
-FEW = "--methods random,'ANOVA F' --folds 2 --k 2 --rates 0.3"
+FEW = "--methods random,'ANOVA F' --folds 2 --k 2 --rates 0.3 --repeats 1"
 PROTOCOL = {"rates": [0.3], "n_splits": 2, "ks": [2]}
 METHODS = ["random", "ANOVA F"]
 

@@ -252,6 +252,19 @@ def test_a_column_computed_from_others_is_refused_if_a_participant_lacks_one(tmp
     assert "follows from that of others" in vouched
 
 
+def test_an_asymmetry_that_is_stored_as_a_feature_of_an_electrode_is_refused(tmp_path):
+    """F4 less F3 and less the asymmetry, over those who have them, is who lacks F3."""
+    table = cohort(60, **WIDE)
+
+    def derive(X):
+        X["F3__asymmetry"] = X["F4__f0"] - X["F3__f0"]
+        X.loc[(table.subjects == "s005").array, [c for c in X if c.startswith("F3__")]] = np.nan
+        return X
+
+    refused = Site(tmp_path).refusal(changed(table, derive))
+    assert "Column 'F3__asymmetry' follows from that of others" in refused
+
+
 def test_a_class_cannot_be_divided_later(tmp_path):
     table, site = cohort(120, **WIDE), Site(tmp_path)
     patients = table.take((table.y == "MDD").to_numpy())
