@@ -21,6 +21,7 @@ participant is released once.
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -53,6 +54,8 @@ _FOLDS = (4, 2, 1)
 _RANK_TOLERANCE = 1e-8
 # Correlations this close to 1 are those of equal columns, up to last digits of 0.001 SD.
 _EQUAL = 1e-6
+# Subjects in addition to the columns of two channels, for columns to be compared.
+_MORE_SUBJECTS = 10
 #: Acquisition facts that are counted.
 _FACTS = ("device", "n_channels", "line_freq", "format")
 
@@ -305,11 +308,31 @@ def _refuse_dependent(
         _refuse_computed(subjects, conditions.index.tolist())
     n, most = _refuse_computed(subjects, released), 2 * len(released)
     if n <= most:
+        _refuse_pairs(subjects, names)
         return (
-            f"not tested whether columns follow from other channels: {n} participants have all "
-            f"channels, and the test needs more than {most}"
+            f"not tested whether columns follow from several other channels: {n} participants "
+            f"have all channels, and the test needs more than {most}"
         )
     return "columns do not follow from other channels"
+
+
+def _refuse_pairs(subjects: _Subjects, names: Mapping[int, str]) -> None:
+    """Refuse two channels that are dependent together, where enough subjects have both."""
+    for u, v in itertools.combinations(names, 2):
+        both, d = subjects.have[:, u] & subjects.have[:, v], subjects.columns[u].size
+        means = subjects.mean[np.ix_(both, np.append(subjects.columns[u], subjects.columns[v]))]
+        varying = np.ptp(means, axis=0) > 0 if len(means) else np.zeros(means.shape[1], dtype=bool)
+        d, most = int(varying[:d].sum()), int(varying.sum())
+        if not 0 < d < most or len(means) <= most + _MORE_SUBJECTS:
+            continue
+        r = np.corrcoef(means[:, varying].T)
+        together, *alone = (np.linalg.eigvalsh(part)[0] for part in (r, r[:d, :d], r[d:, d:]))
+        if together < _RANK_TOLERANCE <= min(alone):
+            raise InputError(
+                f"A column of {names[u]} or {names[v]} follows from those of the other, as an "
+                "asymmetry: together they would reveal participants who lack one of the two. "
+                "Leave it out of the table that is summarised."
+            )
 
 
 def _refuse_computed(subjects: _Subjects, channels: Sequence[int]) -> int:
