@@ -84,7 +84,8 @@ def test_the_snippet_of_slurm_computes_on_the_cluster_that_it_makes(tmp_path, mo
             n_workers=0, threads_per_worker=1, dashboard_address=None
         )
         made.append(cluster)
-        monkeypatch.setattr(cluster, "scale", lambda jobs: type(cluster).scale(cluster, 1))
+        scale = cluster.scale
+        monkeypatch.setattr(cluster, "scale", lambda jobs: scale(min(jobs, 1)))
         return cluster
 
     monkeypatch.setitem(sys.modules, "dask_jobqueue", SimpleNamespace(SLURMCluster=local))
@@ -98,6 +99,7 @@ def test_the_snippet_of_slurm_computes_on_the_cluster_that_it_makes(tmp_path, mo
             exec(code, names)
         finally:
             with suppress(TimeoutError):
+                distributed.Client.current().close()
                 made[0].close()
     assert set(names["results"].scores["method"]) == {"IDFS-MEC", "ANOVA F"}
 
