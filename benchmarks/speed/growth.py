@@ -1,7 +1,7 @@
 """How CPU time and memory of the commands grow with rows, channels and participants.
 
-``python -m benchmarks growth``, or ``python -m benchmarks.speed.growth RESULTS.csv`` to keep lines as
-they come and go on with them. Tables are simulated, with a tenth of the channels missing; each
+``python -m benchmarks growth``, or ``python -m benchmarks.speed.growth RESULTS.csv`` to keep lines
+as they come and go on with them. Tables are simulated, with a tenth of the channels missing; each
 quantity takes three sizes, each twice the last. Numbers of folds, repeats and halves are small,
 which changes no exponent. Each command runs once in this process, on one core, after a run on a
 small table. Memory is the peak above what the process held before. An exponent is the slope of

@@ -325,7 +325,7 @@ def _refuse_pairs(subjects: _Subjects, names: Mapping[int, str]) -> None:
         d, most = int(varying[:d].sum()), int(varying.sum())
         if not 0 < d < most or len(means) <= most + _MORE_SUBJECTS:
             continue
-        r = np.corrcoef(means[:, varying].T)
+        r: Array = np.atleast_2d(np.corrcoef(means[:, varying].T))
         together, *alone = (np.linalg.eigvalsh(part)[0] for part in (r, r[:d, :d], r[d:, d:]))
         if together < _RANK_TOLERANCE <= min(alone):
             raise InputError(
