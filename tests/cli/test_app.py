@@ -166,6 +166,8 @@ CALLS = [
     ("train t.csv -o m.pkl", "m.pkl: give a name that ends in .skops"),
     # files
     ("select nowhere.parquet -o r.csv", "nowhere.parquet: there is no such file"),
+    ("select s3://bucket/t.parquet -o r.csv", "is an address|pyarrow.dataset"),
+    ("train gs://bucket/t.parquet -o m.skops", "is an address|pyarrow.dataset"),
     ("select junk.parquet -o r.csv", "junk.parquet"),
     ("select one.csv -o r.csv", "one.csv"),
     ("select nolabel.csv -o r.csv", "nolabel.csv"),
