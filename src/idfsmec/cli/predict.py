@@ -129,6 +129,8 @@ def _print_predictions(frame: pd.DataFrame) -> None:
     if shares.empty:
         cells["predicted"] = first["predicted"].map("{:.1f}".format).where(seen, "")
         interval, written = "interval of 95 in 100", "{:.1f} to {:.1f}"
+        if "nearest grade" in first:
+            cells["nearest grade"] = first["nearest grade"]
     else:
         name = shares.columns[0] if shares.shape[1] == 1 else "probability"
         cells[name] = shares.max(axis=1).map("{:.0%}".format).where(seen, "")

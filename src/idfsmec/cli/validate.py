@@ -50,8 +50,9 @@ def validate(
         idfsmec validate model.skops other.parquet
         idfsmec validate model.skops other_study.csv --out there --prevalence 0.1
 
-    Compares AUC, sensitivity and specificity with the model's card, and measures
-    calibration, decision curve and groups by sex, age, site and condition.
+    Compares AUC, sensitivity and specificity (of a score R2 and correlations) with
+    the model's card, and measures calibration, decision curve and groups by sex,
+    age, site and condition. A score is the column that the model predicts.
     Writes validation.html, validation.json, predictions.csv and reporting.md
     (items of TRIPOD+AI) into OUT. The audit of the other table is run if none is
     stored beside it. Participants that the model is known to be trained on are
@@ -65,6 +66,7 @@ def validate(
     from idfsmec.errors import ExistingFileError, listing
     from idfsmec.evaluation import validate as validate_model
     from idfsmec.evaluation.clinical import check_prevalence
+    from idfsmec.evaluation.validation import with_target_of
     from idfsmec.prediction import load_model
     from idfsmec.report.validation import (
         FILES,
@@ -90,6 +92,7 @@ def validate(
         else:
             table = options.read_table(path, condition, per)
         with options.naming(path):
+            table = with_target_of(loaded, table)
             validation = validate_model(
                 loaded, table, prevalence=prevalence, include_training=include_training
             )
@@ -120,9 +123,11 @@ def _extract(model: Model, path: Path, skip: bool, n_jobs: int) -> FeatureTable:
     from idfsmec.recordings import find_recordings
 
     recordings = find_recordings(str(path), absent_ok=skip)
-    how = "skip" if skip else "raise"
+    on_error = "skip" if skip else "raise"
     with shown("recordings", describe=lambda outcome: Path(outcome.source).name) as progress:
-        return extract_subjects(model, recordings, n_jobs=n_jobs, on_error=how, progress=progress)
+        return extract_subjects(
+            model, recordings, n_jobs=n_jobs, on_error=on_error, progress=progress
+        )
 
 
 def _is_manifest(path: Path) -> bool:

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from idfsmec.evaluation.agreement import calibrate
+from idfsmec.evaluation.agreement import agree_on_grades, calibrate
 from idfsmec.evaluation.statistics import interval_by_fold
 from idfsmec.metrics import SCORE_METRICS
 from idfsmec.report import data, style
 from idfsmec.report.data import TableResults, View
-from idfsmec.report.text import format_range, format_score, metric_name, percent
+from idfsmec.report.text import capitalise, format_range, format_score, metric_name, percent
 
 if TYPE_CHECKING:
     from idfsmec.prediction import Model
@@ -118,6 +118,7 @@ def summarise_prediction(table: TableResults) -> dict[str, Any] | None:
         "r2": r2,
         "sentence": _sentence(table, main, scored[main], better),
         "calibration": "" if slope is None else say_slope(slope[0]),
+        "grades": _say_grades(table, main),
         "ceiling": _ceiling(table),
         "header": header,
         "rows": rows,
@@ -151,6 +152,20 @@ def _sentence(table: TableResults, method: str, values: Mapping[str, Any], bette
         f"{_cell('subject_spearman', values['subject_spearman'])}; mean absolute error "
         f"{errors[0]}, that of the mean {errors[1]}."
     )
+
+
+def _say_grades(table: TableResults, method: str) -> str:
+    """Say how well grades are predicted; nothing for a score."""
+    kept, n_grades = table.results.predicted, len((table.target or {}).get("order") or [])
+    kept = kept[(kept["table"] == table.name) & (kept["method"] == method)]
+    wide = kept.pivot(index="seed", columns="subject", values=["predicted", "true", "fold"])
+    wide = wide.dropna(axis=1)
+    if not n_grades or wide.empty:
+        return ""
+    predicted, true, fold_of = (wide[name].to_numpy() for name in ("predicted", "true", "fold"))
+    found = agree_on_grades(predicted, true[0], fold_of, n_grades)
+    said = [f"{metric_name(name)} {_cell(name, values)}" for name, values in found.items()]
+    return f"{capitalise('; '.join(said))}."
 
 
 def _ceiling(table: TableResults) -> str:

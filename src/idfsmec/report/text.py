@@ -29,6 +29,8 @@ _METRICS = {
     "subject_spearman": "Spearman's correlation",
     "subject_pearson": "Pearson's correlation",
     "subject_mae": "mean absolute error",
+    "grade_kappa": "weighted kappa of grades",
+    "grade_auc": "AUC of cuts between grades",
     "subject_mae_of_mean": "mean absolute error of the mean",
 }
 _FOLDS = {
@@ -86,7 +88,7 @@ def percent(value: float | None, digits: int = 0) -> str:
     """Write a share as per cent, or a dash; the space does not break at the end of a line."""
     if value is None or not np.isfinite(value):
         return "–"
-    return f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%"
+    return f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%".replace("-", "−")
 
 
 def share_with_ci(values: Mapping[str, float], name: str = "mean") -> str:
@@ -107,15 +109,15 @@ def format_score(metric: str, value: float, digits: int = 0) -> str:
     """
     if not np.isfinite(value):
         return NOT_DEFINED
-    plain = metric.endswith("roc_auc") or metric in SCORE_METRICS[1:]
-    return f"{value:.2f}".replace("-", "−") if plain else percent(value, digits)
+    plain = metric.endswith(("_auc", "_kappa")) or metric in SCORE_METRICS[1:]
+    return (f"{value:.2f}" if plain else percent(value, digits)).replace("-", "−")
 
 
 def format_range(metric: str, low: float, high: float) -> str:
     """Write the ends of an interval of a score, within 0 and 1: a t interval may leave it."""
     if not np.isfinite([low, high]).all():
         return NOT_DEFINED
-    lowest = -np.inf if metric in SCORE_METRICS else 0
+    lowest = -np.inf if metric in (*SCORE_METRICS, "grade_kappa") else 0
     highest = np.inf if "mae" in metric else 1
     ends = (float(np.clip(end, lowest, highest)) for end in (low, high))
     return " to ".join(format_score(metric, end) for end in ends)

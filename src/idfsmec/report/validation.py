@@ -27,11 +27,6 @@ from idfsmec.report.text import (
 )
 from idfsmec.table.verdicts import NOT_AUDITED
 
-_OF_PREDICTED = (
-    "Each point is a group of participants with similar probabilities of the class predicted; "
-    "bars are 95 % CI. On the line, probabilities equal observed frequencies."
-)
-
 if TYPE_CHECKING:
     from idfsmec.evaluation import Validation
     from idfsmec.prediction import Model
@@ -39,12 +34,17 @@ if TYPE_CHECKING:
 #: What a validation writes into its folder.
 FILES = ("validation.html", "validation.json", "predictions.csv", "reporting.md")
 #: Columns of :func:`score_rows`.
-HEADER = ("score", "here (95 % CI)", "card (95 % CI)", "here - card (95 % CI)")
+HEADER = ("score", "here (95 % CI)", "model's card", "difference")
+_PLAIN = ("roc_auc", *SCORE_METRICS[1:])  # all others are shares
 _CALIBRATION = (
     "Each point is a group of participants with similar probabilities; bars are 95 % CI. The "
     "dashed curve is the logistic regression with the intercept and slope stated. On the line, "
     "probabilities equal observed frequencies. Probabilities are adjusted to the shares of the "
     "classes in this table."
+)
+_OF_PREDICTED = (
+    "Each point is a group of participants with similar probabilities of the class predicted; "
+    "bars are 95 % CI. On the line, probabilities equal observed frequencies."
 )
 
 
@@ -129,25 +129,29 @@ def describe_validation(validation: Validation) -> list[str]:
 def _sentences(measured: Mapping[str, Any]) -> dict[str, str]:
     """Return sentences by what they are about, as far as it was measured."""
     said = {"headline": _headline(measured)} | _say_calibration(measured)
-    mix, of_usual = measured["case_mix"], ""
+    mix = measured["case_mix"]
+    unusual = (
+        f"{share_with_ci(mix['unusual'])} of the participants are unlike the training data, where "
+        f"{percent(mix['expected'])} is usual"
+    )
     if mix["of_usual"]["mean"] is not None and mix["unusual"]["mean"] > 0:
         main = main_metric(measured)
         short = "AUC" if main == "roc_auc" else "R²"
-        of_usual = f"; {short} without them {_score(main, mix['of_usual'])}"
-    what = "prediction" if "score" in measured else "probability"
-    said["case mix"] = (
-        f"Unlike the training data are {share_with_ci(mix['unusual'])} of the participants, where "
-        f"{percent(mix['expected'])} is usual{of_usual}. {mix['n_far_outside']} are so far "
-        f"outside that predict gives no {what}; they are scored here."
-    )
+        unusual += f"; {short} without them {_score(main, mix['of_usual'])}"
+    if mix["n_far_outside"]:
+        what = "prediction" if "score" in measured else "probability"
+        unusual += (
+            f"; {mix['n_far_outside']} are so far outside that predict gives no {what}, and are "
+            "scored here"
+        )
+    said["case mix"] = f"{unusual}."
     if "events" in measured:
         smaller, enough = (measured["events"][key] for key in ("smaller_class", "enough"))
-        few = (
-            f"a validation should have {enough}, and with fewer CIs are wide"
-            if smaller < enough
-            else f"at least {enough}, as a validation should have"
+        few = ", so that CIs are wide" if smaller < enough else ""
+        said["events"] = (
+            f"The smallest class has {smaller} participants; a validation should have {enough}"
+            f"{few}."
         )
-        said["events"] = f"Participants of the smaller class: {smaller}; {few}."
     return said
 
 
@@ -155,15 +159,17 @@ def _headline(measured: Mapping[str, Any]) -> str:
     main, n_subjects = main_metric(measured), sum(measured["n_subjects"].values())
     found = measured["metrics"][main]
     name = "AUC" if main == "roc_auc" else f"R² of {measured['score']}"
-    headline = f"{name} {_score(main, found)} on {n_subjects} other participants"
+    headline = f"{name} {_score(main, found)} on {n_subjects} participants"
     if "score" in measured:
         better = "better" if (found["low"] or -1) > 0 else "not better"
         headline += f", {better} than the mean of the participants trained on"
     for row in measured["card"][:1]:
         low, high = row["difference"]["low"], row["difference"]["high"]
         relation = "no difference is shown"
-        if low > 0 or high < 0:
-            relation = "higher than on the card" if low > 0 else "lower than on the card"
+        if low is None:
+            relation = "without a CI to compare"
+        elif low > 0 or high < 0:
+            relation = "it is higher here" if low > 0 else "it is lower here"
         headline += f"; the model's card says {_score(main, row['card'])}: {relation}"
     return f"{headline}."
 
@@ -178,21 +184,20 @@ def _say_calibration(measured: Mapping[str, Any]) -> dict[str, str]:
                 f"{percent(interval['expected'])} are expected."
             )
     elif "slope" in calibration:
-        slope = "not estimable, as no participant is on the wrong side"
+        slope = "there is no slope, as the probabilities of the classes do not overlap"
         if calibration["slope"] is not None:
-            slope = _number(calibration["slope"])
+            slope = f"slope {_number(calibration['slope'])}, right is 1; below 1, probabilities "
+            slope += "are too extreme"
         said["calibration"] = (
-            f"Calibration: intercept {_number(calibration['intercept'])}, right is 0; slope "
-            f"{slope}, right is 1, and below 1 probabilities are too extreme."
+            f"Calibration: intercept {_number(calibration['intercept'])}, right is 0; {slope}."
         )
     if "recalibration" in measured:
-        gain = measured["recalibration"]["gain"]
-        helps = "which is a gain" if gain["low"] > 0 else "no gain is shown"
+        refit = measured["recalibration"]
         said["recalibration"] = (
             "Intercept and slope fitted to these participants would change the Brier score from "
-            f"{measured['recalibration']['brier']:.3f} to "
-            f"{measured['recalibration']['recalibrated']:.3f} (cross-validated; gain "
-            f"{_number(gain, 3)}): {helps}."
+            f"{refit['brier']:.3f} to {refit['recalibrated']:.3f} (cross-validated; gain "
+            f"{_number(refit['gain'], 3)}): {'a' if refit['gain']['low'] > 0 else 'no'} gain is "
+            "shown."
         )
     return said
 
@@ -219,11 +224,15 @@ def score_rows(validation: Validation) -> list[list[str]]:
         if name in scores:
             row = [metric_name(name), _score(name, scores[name]), "", ""]
             if name in card:
-                row[2:] = _score(name, card[name]["card"]), _number(card[name]["difference"])
+                difference = card[name]["difference"]
+                text = _number(difference)
+                if name not in _PLAIN and difference["low"] is not None:
+                    text = _number({end: 100 * of for end, of in difference.items()}, 0)
+                row[2:] = _score(name, card[name]["card"]), text
             rows.append(row)
-    for name, words in (("brier", "Brier score"), ("scaled_brier", "scaled Brier score")):
+    for name, words in (("brier", "Brier score"), ("scaled_brier", "scaled Brier")):
         if name in scores:
-            rows.append([words, _number(scores[name], 3), "", ""])
+            rows.append([words, _number(scores[name]), "", ""])
     return rows
 
 
@@ -381,7 +390,7 @@ def _tables(validation: Validation) -> list[Table]:
     clinical, groups = measured.get("clinical"), groups_of(measured)
     text = (
         "With 95 % CI over participants; the model is fixed. Differences from the card have CIs "
-        "of both."
+        "of both; those of shares are in percentage points."
     )
     if clinical:
         text = (
@@ -454,14 +463,14 @@ def _group_table(measured: Mapping[str, Any], groups: Sequence[Mapping[str, Any]
 
 
 def _score(name: str, values: Mapping[str, Any]) -> str:
-    if values["mean"] is None:
-        return "–"
-    ends = format_range(name, values["low"], values["high"])
-    return f"{format_score(name, values['mean'])} ({ends})"
+    if name in _PLAIN or values["low"] is None:
+        return _number(values)
+    return share_with_ci(values)
 
 
 def _number(values: Mapping[str, Any], digits: int = 2) -> str:
-    if values["mean"] is None or values["low"] is None:
-        return "–" if values["mean"] is None else f"{values['mean']:.{digits}f}"
-    mean, low, high = (f"{values[end]:.{digits}f}" for end in ("mean", "low", "high"))
-    return f"{mean} ({low} to {high})".replace("-", "−")
+    mean, low, high = (
+        "–" if values[end] is None else f"{round(values[end], digits) + 0.0:.{digits}f}"
+        for end in ("mean", "low", "high")
+    )
+    return (mean if low == "–" else f"{mean} ({low} to {high})").replace("-", "−")
