@@ -70,6 +70,12 @@ def test_shares_of_samples_are_tested_by_permuting_the_labels_of_participants():
     assert frame.equals(missingness_by_class(observed, y, subjects, ["Cz", "Pz"]))
 
 
+def test_what_no_permutation_reaches_has_a_p_of_one_in_ten_thousand_and_one():
+    subjects, y = np.repeat(np.arange(60), 4), np.repeat(np.arange(60) % 2, 4)
+    observed = ((y == 0) | (np.arange(240) % 4 == 0))[:, None]
+    assert missingness_by_class(observed, y, subjects, ["Cz"])["p"][0] == 1 / 10_001
+
+
 def test_a_channel_that_patients_lack_in_a_third_of_their_samples_is_found():
     rng = np.random.default_rng(1)
     subjects, y = np.repeat(np.arange(60), 6), np.repeat(np.arange(60) % 2, 6)
