@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from idfsmec.selection import (
     CDLSR,
@@ -28,6 +28,7 @@ Y = np.tile([0, 1], 6)
 ANY_VALUE = {"reference"}  # a label
 REQUIRED = {
     "HarmonizedClassifier": {"classifier": LogisticRegression()},
+    "HarmonizedRegressor": {"regressor": LinearRegression()},
     "PresetOrder": {"ranks": [1, 2, 3, 4]},
 }
 

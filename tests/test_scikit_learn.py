@@ -25,14 +25,17 @@ COUNTS = {"n_features_to_select": [1, 2]}
 FAST = {"cv": 2, "costs": [0.01], "n_features_to_select": [2, 4]}
 SEARCH = {"lams": [1.0], "gammas": [2.0], **FAST}
 CLASSIFIER = make_pipeline(SimpleImputer(), LogisticRegression())
+REGRESSOR = make_pipeline(SimpleImputer(), LinearRegression())
 
 #: An estimator of each class, with a grid to search.
 CASES = {
+    "Adjuster": ({"require_covariates": False}, {"splines": [False, True]}),
     "CDLSR": ({"random_state": 0}, COUNTS),
     "ChannelImputer": ({}, {"n_factors": [1, 2]}),
     "ChannelPCA": ({"n_components": 2}, {"n_components": [1, 2]}),
     "GroupLasso": ({}, COUNTS),
     "HarmonizedClassifier": ({"classifier": CLASSIFIER}, {"random_state": [0, 1]}),
+    "HarmonizedRegressor": ({"regressor": REGRESSOR}, {"random_state": [0, 1]}),
     "IDFSMEC": ({"n_features_to_select": 3}, {"lam": [0.1, 1.0]}),
     "IDFSMECCV": (SEARCH, {"cv": [2, 3]}),
     "IDFSMECClassifier": ({"cv": 2}, {"lam": [0.1, 1.0]}),
@@ -44,6 +47,7 @@ CASES = {
         {"threshold": [0.6, 0.7]},
     ),
     "TunedPipeline": (FAST, {"clip": [3.0, 6.0]}),
+    "TunedRegressor": (FAST, {"clip": [3.0, 6.0]}),
     **{name: ({}, COUNTS) for name in ("FSOR", "GRMOR", "RFS", "CMIM", "MRMR", "MRMSR", "RRCT")},
     "ReliefF": ({"n_neighbors": 3}, COUNTS),
 }

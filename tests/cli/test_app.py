@@ -130,7 +130,7 @@ CALLS = [
     ("select t.csv -o r.csv --resamples 7", "--resamples 7: give an even number"),
     (
         "select t.csv -o r.csv --tune --harmonize all",
-        "idfsmec benchmark and train harmonize",
+        "idfsmec benchmark and train learn it inside their folds",
     ),
     ("select junk.summary -o r.csv --tune", "--tune needs the rows of participants"),
     ("select junk.summary -o r.csv --resamples 10", "--resamples needs the rows of participants"),

@@ -178,7 +178,7 @@ def test_a_folder_that_takes_minutes_says_so_before_it_is_read(tmp_path, frame, 
     monkeypatch.setattr("idfsmec.federated.streaming._SECONDS_PER_VALUE", 1.0)
     code, text = run("select", tmp_path / "tables", "-o", tmp_path / "r.csv")
     assert code == 0, text
-    assert "declares 40 rows of 6 columns; reading them takes about 4 minutes" in text
+    assert "declares 40 rows of 4 columns; reading them takes about 3 minutes" in text
 
 
 # --- recordings ---------------------------------------------------------------------------

@@ -1,8 +1,5 @@
 """What a clinic reads of a benchmark: participants held out, pooled over folds and repeats."""
 
-import json
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,8 +7,6 @@ from pandas.testing import assert_frame_equal
 
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, Results, accuracy, clinical_scores
-from idfsmec.evaluation.store import Store
-from idfsmec.evaluation.tasks import RESULTS_VERSION
 from idfsmec.metrics import auc
 from idfsmec.table import FeatureTable
 
@@ -123,26 +118,6 @@ def test_sites_are_groups_and_three_classes_and_sample_wise_folds_have_none(tmp_
         assert not len(results.failures)
         assert clinical_scores(results) is None
         assert not (tmp_path / "clinical.csv").exists()  # nor that of the run before
-
-
-def test_results_of_before_are_read_without_it_and_computed_when_the_run_is_repeated(
-    tmp_path, monkeypatch
-):
-    small = PROTOCOL.with_changes(seeds=[0], rates=[0.0])
-    monkeypatch.setattr("idfsmec.evaluation.tasks.RESULTS_VERSION", RESULTS_VERSION - 1)
-    whole = run(tmp_path, protocol=small, methods=["ANOVA F"])
-    with Store(tmp_path) as store:  # as an earlier revision left it
-        (table,) = store.tables().values()
-        about = {key: value for key, value in table.about.items() if key != "groups"}
-        store.add_tables([replace(table, about=about)])
-        for *done, _, finished, _ in store._db.execute("SELECT * FROM done").fetchall():
-            store._insert("done", *done, json.dumps({}), finished)
-    old = Results.read(tmp_path)
-    assert clinical_scores(old) is None
-    assert_frame_equal(old.scores, whole.scores)
-    monkeypatch.undo()
-    again = clinical_scores(run(tmp_path, protocol=small, methods=["ANOVA F"]))
-    assert again == clinical_scores(whole)
 
 
 def test_a_prevalence_is_a_share(tmp_path):

@@ -245,10 +245,10 @@ def test_oracle_marks_the_setting_that_is_best_on_average_over_folds(tmp_path):
     results = run(tmp_path, protocol)
     assert results.protocol["optimistic"]
     for _, own in results.scores.groupby("method"):
-        means = own.groupby(["k", "params"])["balanced_accuracy"].mean()
+        means = own.groupby(["k", "params"])["subject_balanced_accuracy"].mean()
         chosen = own[own["chosen"]]
         assert len(chosen) == 2
-        assert chosen["balanced_accuracy"].mean() == pytest.approx(means.max())
+        assert chosen["subject_balanced_accuracy"].mean() == pytest.approx(means.max())
     assert set(results.selections["k"]) <= {2, 4}
 
 

@@ -63,7 +63,8 @@ def run(out, names, table=None, **changes):
 
 class TestLookingUp:
     def test_an_unknown_method_is_refused_with_the_choices(self):
-        with pytest.raises(InputError, match=r"no method 'mrmr2'; choose from IDFS-MEC.*ANOVA F"):
+        said = r"no method 'mrmr2', did you mean 'mRMR'\? Choose from IDFS-MEC.*ANOVA F"
+        with pytest.raises(InputError, match=said):
             find_methods(["mrmr2"])
 
     def test_a_name_given_twice_is_refused(self):

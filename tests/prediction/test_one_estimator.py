@@ -112,5 +112,7 @@ def test_sites_and_covariates_arrive_by_metadata_routing():
 
 def test_covariates_are_those_of_the_samples_of_a_fold():
     table = make_cohort(10, 1, 3, 3)
-    samples = replace(Samples.of("table", table), covariates=np.arange(10.0)[:, None])
-    assert_array_equal(samples.take(np.array([7, 2])).covariates, [[7.0], [2.0]])
+    samples = replace(
+        Samples.of("table", table), covariates=pd.DataFrame({"age": np.arange(10.0)})
+    )
+    assert samples.take(np.array([7, 2])).covariates["age"].tolist() == [7.0, 2.0]

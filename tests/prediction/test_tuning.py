@@ -24,6 +24,7 @@ COSTS = (0.01, 0.1, 1.0)
 class Held(NamedTuple):
     y: np.ndarray
     subjects: np.ndarray
+    numeric: bool = False
 
 
 class Split(NamedTuple):

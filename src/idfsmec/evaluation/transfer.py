@@ -82,6 +82,11 @@ def transfer(
     >>> matrix = transfer_matrix(results)
     >>> bool((matrix["auc"] > 0.9).all()), matrix["fixed"].tolist()
     (True, [False, True, True, False])
+
+    As a figure:
+
+    >>> from idfsmec.report import plot_transfer
+    >>> ax = plot_transfer(results)
     """
     named = name_tables(tables)
     joined = join_tables(named)

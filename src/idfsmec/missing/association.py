@@ -114,9 +114,12 @@ def missingness_by_class(
         frame.loc[partly, "p"] = _permutation_p(values[:, partly], unit_codes, sizes)
         frame["p_holm"] = _correct(frame["p"].to_numpy(), np.ptp(values, axis=0) > 0)
     means = shares.groupby(level=0).mean().to_numpy()
-    for k, name in enumerate(classes.tolist()):
-        frame.insert(3 + 3 * k, f"share_{name}", means[k])
-    return frame
+    names = classes.tolist()
+    frame = pd.concat(
+        [frame, pd.DataFrame(means.T, columns=[f"share_{n}" for n in names])], axis=1
+    )
+    columns = [f"{what}_{name}" for name in names for what in ("have", "n", "share")]
+    return frame[["channel", *columns, "p", "p_holm", "dead"]]
 
 
 def missingness_from_counts(

@@ -13,7 +13,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from idfsmec._validation import Constraints, SequenceOf, validate_params
+from idfsmec._validation import (
+    Constraints,
+    SequenceOf,
+    group_names,
+    validate_params,
+    warn_without_groups,
+)
 from idfsmec.errors import ArgumentError, InputError, listing
 from idfsmec.metrics import Floats
 from idfsmec.prediction.harmonizer import (
@@ -82,7 +88,7 @@ class Adjuster(IncompleteTransformer):
     >>> rng = np.random.default_rng(0)
     >>> known = pd.DataFrame({"age": rng.uniform(20, 60, 80), "sex": np.tile(["f", "m"], 40)})
     >>> X = rng.normal(size=(80, 2)) + 0.1 * known[["age"]].to_numpy()
-    >>> adjusted = Adjuster().fit_transform(X, covariates=known)
+    >>> adjusted = Adjuster().fit_transform(X, covariates=known, groups=np.arange(80))
     >>> bool(abs(np.corrcoef(adjusted[:, 0], known["age"])[0, 1]) < 1e-10)
     True
     """
@@ -117,7 +123,8 @@ class Adjuster(IncompleteTransformer):
         covariates : DataFrame or array-like of shape (n_samples, n_covariates)
             Numbers, and texts as categories.
         groups : array-like of shape (n_samples,), optional
-            Subject of every sample; each subject then counts once. By default each sample does.
+            Subject of every sample; each subject counts once. By default an index of X named
+            "subject"; without it every sample is a subject of its own, with a warning.
 
         Returns
         -------
@@ -134,7 +141,10 @@ class Adjuster(IncompleteTransformer):
                 raise ArgumentError(
                     f"no sample has the label reference={self.reference!r}", argument="reference"
                 )
-        weights = _subject_weights(groups, len(values))
+        subjects = group_names(X, groups)
+        if subjects is None:
+            warn_without_groups("Adjuster", stacklevel=4)
+        weights = _subject_weights(subjects, len(values))
         self.learn_terms(known, weights)
         design = np.column_stack([np.ones(len(values)), self.terms(known)])[rows]
         coef = least_squares(values[rows], design, weights[rows])
@@ -330,7 +340,8 @@ class Corrections:
             harmonizer = clone(harmonizer).fit(X, labels, sites=sites, covariates=known)
             X = _like(X, harmonizer.transform(X, sites=sites, covariates=known))
         if adjuster is not None:
-            adjuster.fit(X, y, covariates=covariates, groups=groups)
+            rows = np.arange(len(X)) if groups is None else groups
+            adjuster.fit(X, y, covariates=covariates, groups=rows)
             X = _like(X, adjuster.transform(X, covariates=covariates))
         return Corrections(harmonizer, adjuster, self.names), X
 

@@ -221,6 +221,19 @@ def find_training_subjects(model: Model, table: FeatureTable) -> list[str]:
     list of str
         None are named where the model cannot know: without its digest, subjects of another table
         made of the same recordings.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from idfsmec import FeatureTable
+    >>> from idfsmec.evaluation import train_model
+    >>> from idfsmec.prediction import find_training_subjects
+    >>> y = np.tile(["HC", "MDD"], 15)
+    >>> X = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 2)), columns=["F3__a", "Pz__a"])
+    >>> table = FeatureTable(X, y, [f"s{number:02d}" for number in range(30)])
+    >>> model = train_model(table, n_repeats=1, remember_participants=True)
+    >>> find_training_subjects(model, table.take(np.arange(2)))
+    ['s00', 's01']
     """
     return sorted(_find_training_subjects(model, table, _match_columns(model, table)[0]))
 
