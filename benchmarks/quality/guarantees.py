@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import idfsmec
-from benchmarks.quality import association, calibration, intervals
+from benchmarks.quality import association, calibration, intervals, multiverse
 
 RESULTS = Path(__file__).parents[1] / "results" / "guarantees.json"
 
@@ -37,11 +37,17 @@ def measure_association(n_studies: int, n_jobs: int) -> dict[str, Any]:
     return association.summarise(association.run(n_studies, n_jobs))
 
 
+def measure_multiverse(n_studies: int, n_jobs: int) -> dict[str, Any]:
+    """The joint test of a multiverse."""
+    return multiverse.summarise(multiverse.run(n_studies, n_jobs))
+
+
 #: Name of a part: the function, studies of each cell in the whole grid, and in the subset.
 PARTS: dict[str, tuple[Callable[[int, int], dict[str, Any]], int, int]] = {
     "intervals": (measure_intervals, 400, 60),
     "probabilities": (measure_probabilities, 40, 2),
     "association": (measure_association, 1000, 200),
+    "multiverse": (measure_multiverse, 1000, 300),
 }
 
 

@@ -100,9 +100,10 @@ def multiverse(
             progress=progress,
         )
     page = write_multiverse(outcome, out, name=Path(source).name.split(".")[0], overwrite=True)
-    columns = ["feature", "direction", "effect", "share_direction", "share_significant"]
-    frame = outcome.features.head(10)[[*columns, "p_median"]].round(3)
-    show_frame("Leading features over all specifications", frame)
+    names = {"share_direction": "kept", "share_significant": "significant", "p_median": "joint p"}
+    leading = outcome.features.head(10).rename(columns=names)
+    shown_columns = ["feature", "direction", "effect", *names.values()]
+    show_frame("Leading features over all specifications", leading[shown_columns].round(3))
     for sentence in describe_multiverse(outcome):
         say(sentence)
     say("page:", page)
