@@ -86,7 +86,7 @@ def study(n: int, signal: str, kind: str, seed: int) -> dict[str, object]:
         "spearman": spearmanr(predicted, new_score).statistic if np.ptp(predicted) else 0.0,
     }
     metrics = model.performance["metrics"]
-    found: dict[str, object] = {"n": n, "signal": signal, "population": kind}
+    found: dict[str, object] = {"n": n, "signal": signal, "population": kind, "seed": seed}
     found["interval"] = float(inside.mean())
     for name, metric in (("R2", "subject_r2"), ("spearman", "subject_spearman")):
         ci = metrics[metric]
@@ -99,12 +99,19 @@ def study(n: int, signal: str, kind: str, seed: int) -> dict[str, object]:
     return found
 
 
-def run(n_studies: int, n_jobs: int) -> pd.DataFrame:
-    """Simulate all cells; one row for each, with means over its studies."""
-    cells = list(itertools.product(SIZES, SIGNALS, POPULATIONS))
+def run(n_studies: int, n_jobs: int, out: Path | None = None) -> pd.DataFrame:
+    """Simulate all cells, and keep each study in a file; one row for each, means over studies."""
+    rows = [] if out is None or not out.exists() else pd.read_csv(out).to_dict("records")
+    done = {(row["n"], row["signal"], row["population"], row["seed"]) for row in rows}
+    cells = itertools.product(SIZES, SIGNALS, POPULATIONS)
     seeds = range(FIRST_SEED, FIRST_SEED + n_studies)
-    rows = Parallel(n_jobs=n_jobs)(delayed(study)(*cell, seed) for seed in seeds for cell in cells)
-    frame = pd.DataFrame(rows)
+    to_do = [(*c, s) for s, c in itertools.product(seeds, cells) if (*c, s) not in done]
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+    for row in parallel(delayed(study)(*task) for task in to_do):
+        rows.append(row)
+        if out is not None:
+            pd.DataFrame(rows).to_csv(out, index=False)
+    frame = pd.DataFrame(rows).drop(columns="seed")
     return frame.groupby(["population", "signal", "n"], sort=False).mean().round(3)
 
 
@@ -113,12 +120,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--studies", type=int, default=40)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, help="keeps each study; given again, the rest is done")
     given = parser.parse_args()
-    table = run(given.studies, given.jobs)
-    print(table.to_string())
-    if given.out is not None:
-        table.to_csv(given.out)
+    print(run(given.studies, given.jobs, given.out).to_string())
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from scipy import special
 from benchmarks._timing import markdown
 from benchmarks.quality._cohorts import draw_cohort
 from idfsmec.evaluation import train_model, validate
-from idfsmec.evaluation.validation import _adjust, _auc, _balanced_accuracy, _brier, _calibration
+from idfsmec.evaluation.validation import _adjust, _auc, _brier, _calibration, _mean_share
 from idfsmec.metrics import auc, diagnostic_scores
 
 SHAPES = ("normal", "heavy tails", "skewed", "unequal spread", "five steps")
@@ -64,7 +64,7 @@ def measure(log_odds: np.ndarray, positive: np.ndarray, share: float) -> dict[st
     fitted = _calibration(adjusted, positive, ["HC", "MDD"])
     return {
         "AUC": _auc(probability, positive),
-        "balanced accuracy": _balanced_accuracy(scores),
+        "balanced accuracy": _mean_share([scores["sensitivity"], scores["specificity"]]),
         "Brier score": _brier(adjusted, positive, share)["brier"],
         "intercept": fitted["intercept"],
         "slope": fitted["slope"],

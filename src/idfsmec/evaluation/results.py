@@ -35,6 +35,7 @@ _SCORES = [
     *("seconds", "n_train", "n_train_subjects", "n_test", "n_channels"),
 ]
 _HELD_OUT = ["table", "rate", "seed", "fold", "method", "subject", "true", "probability"]
+_OF_CLASSES = [*_HELD_OUT[:-1], "probabilities"]
 _PREDICTED = [*_HELD_OUT[:-1], "predicted", "mean"]
 _TRANSFER = [
     *("method", "harmonized", "trained_on", "tested_on", "seed", "fold"),
@@ -93,6 +94,8 @@ class Results:
         Subjects held out, where there are two classes, at the lowest missing rate and the setting
         that nested tuning chose: ``table``, ``rate``, ``seed``, ``fold``, ``method``, ``subject``
         (its place among all), ``true`` class and uncalibrated ``probability`` of the second.
+    of_classes : DataFrame
+        The same where there are more classes: uncalibrated ``probabilities`` of each.
     predicted : DataFrame
         The same where there is a score: the ``true`` and the ``predicted`` one, and the ``mean``
         of the subjects trained on.
@@ -121,6 +124,9 @@ class Results:
     convergence: dict[str, list[float]] = field(repr=False)
     failures: pd.DataFrame = field(repr=False)
     held_out: pd.DataFrame = field(default_factory=lambda: _held_out([], {}), repr=False)
+    of_classes: pd.DataFrame = field(
+        default_factory=lambda: _held_out([], {}, "of_classes", _OF_CLASSES), repr=False
+    )
     predicted: pd.DataFrame = field(
         default_factory=lambda: _held_out([], {}, "predicted", _PREDICTED), repr=False
     )
@@ -180,6 +186,7 @@ class Results:
             convergence={name: d.result.found.get("history", []) for name, d in ranked.items()},
             failures=pd.DataFrame(store.failures(), columns=[*KEYS, "attempts", "traceback"]),
             held_out=_held_out(folds, protocols),
+            of_classes=_held_out(folds, protocols, "of_classes", _OF_CLASSES),
             transfer=_transfer(folds),
             predicted=_held_out(folds, protocols, "predicted", _PREDICTED),
             resampling={

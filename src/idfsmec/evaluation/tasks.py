@@ -35,6 +35,7 @@ from idfsmec.metrics import (
     METRICS,
     SCORE_METRICS,
     Codes,
+    Floats,
     mean_by_subject,
     mean_decisions,
     score_decisions,
@@ -54,7 +55,7 @@ from idfsmec.progress import collect_warnings
 from idfsmec.selection import StabilitySelector, feature_effects
 
 #: Raise this when a change of the code changes results without a new package version.
-RESULTS_VERSION = 15
+RESULTS_VERSION = 16
 #: What a selector raises for data that cannot be ranked: a reason, not a failure of the run.
 UNFIT = (ValueError, ArithmeticError)
 
@@ -278,24 +279,8 @@ def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int)
             if chosen:
                 decisions = pipeline.fit_selected(training, ranks, trial).decide(held_out)
     result = TaskResult()
-    if decisions is not None and held_out.numeric:
-        values = np.column_stack([decisions[:, 0], held_out.y])
-        predicted, scores = mean_by_subject(values, held_out.subjects).T
-        result.found["predicted"] = {
-            "subject": np.unique(held_out.subjects).tolist(),
-            "true": scores.tolist(),
-            "predicted": predicted.round(6).tolist(),
-            "mean": [float(training.samples.subject_scores.mean())] * scores.size,
-        }
-    elif decisions is not None and held_out.n_classes == 2:
-        # The probability of the second class for each subject held out, over its epochs.
-        values = softmax(pipeline.slope * decisions, axis=1)
-        means, true = mean_decisions(values, held_out.y, held_out.subjects)
-        result.found["held_out"] = {
-            "subject": np.unique(held_out.subjects).tolist(),
-            "true": true.tolist(),
-            "probability": means[:, 1].round(6).tolist(),
-        }
+    if decisions is not None:
+        result.found |= _of_subjects(decisions, pipeline.slope, training.samples, held_out)
     longest = max(trial.n_features for trial, _ in candidates)
     for (trial, chosen), scores in zip(candidates, scored, strict=True):
         ranks, seconds = ranked[trial.setting, trial.n_features]
@@ -320,6 +305,25 @@ def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int)
             }
         )
     return result
+
+
+def _of_subjects(
+    decisions: Floats, slope: float, trained: Samples, held_out: Samples
+) -> dict[str, Any]:
+    """Return what is predicted of each subject held out, over its epochs, and what is true."""
+    known: dict[str, Any] = {"subject": np.unique(held_out.subjects).tolist()}
+    if held_out.numeric:
+        values = np.column_stack([decisions[:, 0], held_out.y])
+        predicted, scores = mean_by_subject(values, held_out.subjects).T
+        of_mean = [float(trained.subject_scores.mean())] * scores.size
+        known |= {"true": scores.tolist(), "predicted": predicted.round(6).tolist()}
+        return {"predicted": known | {"mean": of_mean}}
+    probabilities = softmax(slope * decisions, axis=1)
+    means, true = mean_decisions(probabilities, held_out.y, held_out.subjects)
+    known["true"], means = true.tolist(), means.round(6)
+    if held_out.n_classes == 2:  # that of the second class says all
+        return {"held_out": known | {"probability": means[:, 1].tolist()}}
+    return {"of_classes": known | {"probabilities": means.tolist()}}
 
 
 def _candidates(

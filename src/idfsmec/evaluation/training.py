@@ -19,6 +19,7 @@ from idfsmec.evaluation.clinical import (
     calibration_groups,
     check_prevalence,
     subject_groups,
+    summarise_classes,
     summarise_clinical,
 )
 from idfsmec.evaluation.results import judge_site
@@ -110,7 +111,8 @@ def train_model(
         :func:`idfsmec.metrics.fold_interval`, and ``chance``),
         ``calibration`` (probabilities against shares), ``clinical`` for two classes (sensitivity,
         specificity and predictive values, also by sex, age group and site where ``rows`` know
-        them, and the decision curve), ``by_share`` (AUC when so many of the channels are left to
+        them, and the decision curve), ``by_class`` for more (each against the rest, and the
+        confusion matrix), ``by_share`` (AUC when so many of the channels are left to
         the subjects held out) and ``held_out`` (subjects without their names: ``left``,
         probabilities for each share of channels; ``true``, classes; ``n_splits``, the number of
         folds; ``prior``, how frequent classes are taken to be; ``calibrated``, as a prediction
@@ -319,6 +321,10 @@ def _measure(
             model.prior[1],
             subject_groups(table),
             prevalence,
+        )
+    else:
+        measured["by_class"] = summarise_classes(
+            model.classes, y, calibrated, by_subject[:, 0], fold_of
         )
     if by_site:
         sites = np.asarray(table.sites).astype(str)[first]

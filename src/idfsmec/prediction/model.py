@@ -262,6 +262,7 @@ def fit_model(
             "subjects": {}
             if numeric
             else {str(label): int(count) for label, count in subjects.items()},
+            **({"score": _describe_score(table.scores)} if numeric else {}),
             "share_missing": float(1.0 - table.observed.to_numpy().mean()),
             "conditions": table.conditions,
             "references": sorted(recorded_references(table.info)),
@@ -273,6 +274,13 @@ def fit_model(
         remembered=remember_samples(table.X, table.subjects) if remember_participants else {},
         digest=digest_samples(table.X),
     )
+
+
+def _describe_score(scores: pd.Series) -> dict[str, float]:
+    """Return mean, standard deviation and range of the score over participants."""
+    means = scores.groupby(level=0).mean()
+    known = {"mean": means.mean(), "sd": means.std(), "low": means.min(), "high": means.max()}
+    return {name: float(value) for name, value in known.items()}
 
 
 def fit_estimator(

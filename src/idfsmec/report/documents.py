@@ -27,7 +27,6 @@ from idfsmec.recordings.recording import hash_file
 from idfsmec.report import clinic, predicted, style
 from idfsmec.report.data import TableResults, experiment_protocol, lowest_rate, task_scores
 from idfsmec.report.text import (
-    NOT_DEFINED,
     capitalise,
     describe_protocol,
     escape_markdown,
@@ -297,12 +296,14 @@ def _tables(model: Model) -> list[Table]:
         counts = list(model.data["subjects"].values())
         tables = [Table(**clinic.score_table(clinical, model.classes, counts))]
         rows = [
-            [percent(row["threshold"]), _number(row), f"{row['all']:.2f}"]
+            [percent(row["threshold"]), clinic.number_with_ci(row), f"{row['all']:.2f}"]
             for row in clinical["decision_curve"][1::2]
         ]
         header = (f"probability of {clinical['class']}", "net benefit (95 % CI)", "acting on all")
         picture = clinic.draw_decision_curve(clinical)
         tables.append(Table("Decision curve", clinic.CAPTION, header, rows, picture))
+    if by_class := measured.get("by_class"):
+        tables = [Table(**part) for part in clinic.class_tables(by_class)]
     rows = [
         [percent(group["predicted"]), share_with_ci(group, "observed"), group["n"]]
         for group in calibration["bins"]
@@ -325,16 +326,12 @@ def _tables(model: Model) -> list[Table]:
     header = ("site", "participants", "accuracy (95 % CI)", "larger class")
     if rows:
         tables.append(Table("Sites left out", text, header, rows))
-    rows = [[percent(share["share"]), _number(share)] for share in measured["by_share"]]
+    rows = [
+        [percent(share["share"]), clinic.number_with_ci(share)] for share in measured["by_share"]
+    ]
     text = "Held-out participants kept a random share of their channels."
     header = ("channels left", "AUC per participant (95 % CI)")
     return [*tables, Table("Missing channels", text, header, rows)]
-
-
-def _number(values: Mapping[str, float]) -> str:
-    if not np.isfinite([values["mean"], values["low"], values["high"]]).all():
-        return NOT_DEFINED
-    return f"{values['mean']:.2f} ({values['low']:.2f} to {values['high']:.2f})"
 
 
 def _model_facts(model: Model) -> list[tuple[str, str]]:
@@ -502,6 +499,11 @@ def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, 
         "usual": USUAL_SHARE,
         "low": prediction.low if np.isfinite(prediction.low) else None,
         "votes": _bars(dict(list(prediction.votes.items())[:_MOST_VOTES]), signed=True),
+        "probabilities": [
+            {"name": str(label), "relative": value, "value": percent(value)}
+            for label, value in prediction.probabilities.items()
+            if len(model.classes) > 2
+        ],
         "n_channels": len(model.channels),
         "facts": [*measured, *_model_facts(model)],
     }
@@ -702,12 +704,14 @@ def _analysis(results: Results, tables: Mapping[str, FeatureTable]) -> list[str]
         lines += [_answer("Evaluation", folds, f"{T}, {R}: leakage")]
         lines += [_answer("Scores", scores, f"{T}, {R}")]
     for name in results.tables:
-        if clinical := clinic.describe_clinical(TableResults(results, name)):
+        for clinical in clinic.describe_clinical(TableResults(results, name)):
             lines.append(_answer(name, clinical["text"].rstrip("."), T))
             for group, counts, *scores in clinical["rows"]:
                 named = zip(clinical["header"][2:], scores, strict=True)
-                each = ", ".join(f"{score} {value}" for score, value in named if value)
-                participants = f"{group} ({clinical['header'][1]}: {counts})" if counts else group
+                each = ", ".join(f"{score} {value}" for score, value in named if value != "")
+                known = counts != ""
+                participants = f"{group} ({clinical['header'][1]}: {counts})" if known else group
                 lines.append(_answer(name, f"{participants}: {each}", T))
-            lines.append(_answer(name, clinical["curve"].rstrip("."), T))
+            if "curve" in clinical:
+                lines.append(_answer(name, clinical["curve"].rstrip("."), T))
     return lines

@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 
 #: Test-retest reliability that features of EEG power have.
 EEG_RELIABILITY = (0.6, 0.9)
-OBSERVED = (
-    "Each point is a participant: the mean of predictions while held out against the score. Grey: "
-    "both are equal. Coloured: the regression of the score on its prediction, whose slope is 1 "
-    "where predictions are as wide apart as they should be."
+_LINES = (
+    "Grey: both are equal. Coloured: the regression of the score on its prediction, whose slope "
+    "is 1 where predictions are as wide apart as they should be."
 )
+OBSERVED = (
+    "Each point is a participant: the mean of predictions while held out against the score. "
+    + _LINES
+)
+OBSERVED_HERE = f"Each point is another participant: the prediction against the score. {_LINES}"
 RESIDUALS = (
     "Score minus prediction of each participant. Predictions that are drawn to the mean leave "
     "residuals that rise with the score; a trend with age is what the prediction missed or took "
