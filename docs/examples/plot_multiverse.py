@@ -29,9 +29,9 @@ def with_differences(recording, seed):
         raw = recording.load().load_data()
         rng, times = np.random.default_rng(seed), raw.times
         strength = 1e-6 * rng.lognormal(sigma=0.3, size=2) * (recording.label == "depressed")
-        raw._data[raw.ch_names.index("Fz")] += 8 * strength[0] * np.sin(2 * np.pi * 6 * times)
-        raw._data += 6 * strength[1] * np.sin(2 * np.pi * 20 * times)
-        return raw
+        theta, beta = (np.sin(2 * np.pi * frequency * times) for frequency in (6, 20))
+        raw.apply_function(lambda signal: signal + 8 * strength[0] * theta, picks=["Fz"])
+        return raw.apply_function(lambda signal: signal + 6 * strength[1] * beta)
 
     return replace(recording, load=load)
 
@@ -62,4 +62,5 @@ plt.show()
 
 # %%
 # What each feature depends on.
-multiverse.features.set_index("feature").loc[["Fz__ap_theta", "P3__ap_beta"]].T
+for feature in ("Fz__ap_theta", "P3__ap_beta"):
+    print(feature, multiverse.depends_on(feature))

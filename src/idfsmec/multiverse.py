@@ -158,8 +158,6 @@ class Multiverse:
         Of each class.
     target : str
         ``label``, or the name of the score.
-    k : int
-        Features that count as the first ones.
     """
 
     choices: dict[str, list[str]]
@@ -169,8 +167,7 @@ class Multiverse:
     moves: pd.DataFrame = field(repr=False)
     classes: list[str]
     n_subjects: list[int]
-    target: str = "label"
-    k: int = N_FIRST
+    target: str = LABEL
 
     def decisive(self, outcome: ArrayLike) -> str:
         """Return the choice whose options differ most in how often an outcome is true.
@@ -211,7 +208,6 @@ def run_multiverse(
     choices: Choices | None = None,
     n_specifications: int = 32,
     target: str | None = None,
-    k: int = N_FIRST,
     seed: int = 0,
     n_jobs: int | None = None,
     dask: Any = None,
@@ -232,8 +228,6 @@ def run_multiverse(
         See :func:`make_specifications`.
     target : str, optional
         A numeric column of the manifest to take as a score.
-    k : int, default=20
-        Features that count as the first ones of a ranking.
     n_jobs, dask, on_error, parts
         As in :func:`~idfsmec.features.extract_table`. With ``parts`` a run that was stopped
         continues, and one with more specifications computes only these.
@@ -250,10 +244,10 @@ def run_multiverse(
     >>> cohort = simulate_cohort(8, 3, duration=20, random_state=0)
     >>> choices = {"epochs": {"10 s": {"epoch": 10}, "4 s": {"epoch": 4}}}
     >>> result = run_multiverse(cohort.recordings, choices=choices)
-    >>> result.specifications[["epochs", "level", "n_subjects", "n_samples"]]
-      epochs level  n_subjects  n_samples
-    0   10 s  grey           8         16
-    1    4 s  grey           8         40
+    >>> result.specifications[["epochs", "n_subjects", "n_samples"]]
+      epochs  n_subjects  n_samples
+    0   10 s           8         16
+    1    4 s           8         40
     """
     planned = make_specifications(settings, choices, n_specifications, seed)
     options = pd.DataFrame([spec.options for spec in planned])
@@ -296,12 +290,11 @@ def run_multiverse(
         {str(name): list(dict.fromkeys(options[name])) for name in options},
         specifications,
         every,
-        _summarise(every, joint, features, k, classes),
+        _summarise(every, joint, features, classes),
         _moves(options, np.stack(folds)),
         [str(name) for name in classes],
         [len(y)] if target else np.bincount(goal).tolist(),
         target or LABEL,
-        k,
     )
 
 
@@ -528,7 +521,7 @@ def _effects(values: Floats, y: pd.Series, features: Sequence[str], numeric: boo
 
 
 def _summarise(
-    effects: pd.DataFrame, joint: JointTest, features: Sequence[str], k: int, classes: Any
+    effects: pd.DataFrame, joint: JointTest, features: Sequence[str], classes: Any
 ) -> pd.DataFrame:
     """Return a row for each feature over all specifications."""
     size, rank = (
@@ -549,7 +542,7 @@ def _summarise(
             "direction": np.where(np.isnan(middle), "", words[(middle > 0).astype(int)]),
             "effect": median,
             "share_direction": kept.sum(axis=0) / n_with,
-            "share_first": (rank <= k).sum(axis=0) / n_with,
+            "share_first": (rank <= N_FIRST).sum(axis=0) / n_with,
             "share_significant": (kept & (joint.q <= ALPHA)).sum(axis=0) / n_with,
             "p_median": joint.p_median,
             "p_share": joint.p_share,

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     data="Folder with your copy of a data set.",
     labels="Column of the labels (BIDS, tdbrain), or rule for them (pred-d003).",
     condition="Keep recordings of these conditions, separated by commas.",
-    k="Features of a ranking that count as the first ones.",
-    seed="Decides combinations, folds and permutations.",
 )
 @options.clustered
 def multiverse(
@@ -42,8 +40,6 @@ def multiverse(
     data: AnyPath | None = None,
     labels: str | None = None,
     condition: Names | None = None,
-    k: int = 20,
-    seed: int = 0,
     on_error: OnError = "stop",
     jobs: int = 1,
     dask: str | None = None,
@@ -75,7 +71,7 @@ def multiverse(
     check_writable(out / "parts")
     settings = FeatureSettings() if config is None else FeatureSettings.from_toml(config)
     choices = None if config is None else read_choices(config)
-    make_specifications(settings, choices, specifications, seed)  # for what it refuses
+    make_specifications(settings, choices, specifications)  # for what it refuses
     with warnings_as_lines(), shown("looking for recordings and duplicates"):
         recordings = find_recordings(
             source,
@@ -92,8 +88,6 @@ def multiverse(
             choices=choices,
             n_specifications=specifications,
             target=target,
-            k=k,
-            seed=seed,
             n_jobs=jobs,
             on_error="skip" if on_error == "skip" else "raise",
             parts=out / "parts",

@@ -322,7 +322,6 @@ def extract_tables(
     settings: Sequence[FeatureSettings],
     *,
     n_jobs: int | None = None,
-    dask: Any = None,
     on_error: str = "raise",
     parts: Path | None = None,
     progress: Listener | None = None,
@@ -330,13 +329,12 @@ def extract_tables(
     """Turn recordings into a feature table for each of several settings.
 
     Each is that of :func:`extract_table`, whose parameters these are; what settings share is
-    computed once for a recording. Tables are made one after the other, from parts.
+    computed once for a recording. Tables are made when they are asked for, from parts.
     """
-    with on_cluster(dask):
-        keep = parts is None
-        ended = _extract(recordings, settings, n_jobs, on_error, parts, progress, keep)
-    for each, of_settings in zip(settings, ended, strict=True):
-        yield _as_table(recordings, each, of_settings, on_error)
+    keep = parts is None
+    ended = _extract(recordings, settings, n_jobs, on_error, parts, progress, keep)
+    pairs = zip(settings, ended, strict=True)
+    return (_as_table(recordings, each, of_one, on_error) for each, of_one in pairs)
 
 
 def _as_table(
