@@ -76,17 +76,13 @@ def run(n_studies: int, n_jobs: int, first_seed: int = 700_000) -> pd.DataFrame:
 
 
 def summarise(rows: pd.DataFrame) -> dict[str, Any]:
-    """Return shares of studies: the mean over cells and the worst one."""
-    null, real = rows[rows["effect"] == 0], rows[rows["effect"] > 0]
-    cells = ["participants", "patients"]
-    kinds = ("median", "share", "default alone", "some specification")
-    wrong = null.groupby(cells)[list(kinds)].mean()
-    found = real.groupby(cells)[["found", "found, one reference", "median"]].mean()
+    """Return shares of studies: the mean over cells, and the worst one."""
+    cells, wrong = ["participants", "patients"], list(rows.columns[3:7])
+    null = rows[rows["effect"] == 0].groupby(cells)[wrong].mean()
+    real = rows[rows["effect"] > 0].groupby(cells)[list(rows.columns[7:])].mean()
     return {
-        "false positives": {k: {"mean": wrong[k].mean(), "worst": wrong[k].max()} for k in kinds},
-        "found": {f"{n}, {share:g}": row.to_dict() for (n, share), row in found.iterrows()},
-        "null studies": len(null),
-        "studies with an effect": len(real),
+        **{name: {"mean": null[name].mean(), "worst": null[name].max()} for name in null},
+        **{name: {"mean": real[name].mean(), "worst": real[name].min()} for name in real},
     }
 
 

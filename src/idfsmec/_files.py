@@ -7,12 +7,13 @@ import glob
 import gzip
 import hashlib
 import json
+import math
 import os
 import platform
 import re
 import sqlite3
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,15 @@ def write_json(path: Path, value: Any) -> None:
     text = json.dumps(value, indent=1, ensure_ascii=False, default=str)
     with replacing(path) as (temporary,):
         temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def null_for_nan(value: Any) -> Any:
+    """Return None in place of NaN and infinity, which JSON does not have."""
+    if isinstance(value, Mapping):
+        return {key: null_for_nan(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [null_for_nan(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def beside(path: Path, process: int | str | None = None, unique: str | None = None) -> Path:

@@ -98,8 +98,8 @@ def score_predictions(
     a fold vary more or less by chance, and averages of ratios to that would be too low. R2 is
     negative where predictions are worse. Correlations are NaN where all predictions are equal.
     """
-    given, true = mean_by_subject(np.stack([predicted, y], axis=1), subjects).T
-    errors, from_mean = true - given, true - trained.mean()
+    means, true = mean_by_subject(np.stack([predicted, y], axis=1), subjects).T
+    errors, from_mean = true - means, true - trained.mean()
     expected = trained.var(ddof=1) * (1 + 1 / trained.size)
 
     def correlation(first: Floats, second: Floats) -> float:
@@ -110,8 +110,8 @@ def score_predictions(
 
     compute: dict[str, Callable[[], float]] = {
         "subject_r2": lambda: float((from_mean**2 - errors**2).mean() / expected),
-        "subject_spearman": lambda: correlation(rankdata(given), rankdata(true)),
-        "subject_pearson": lambda: correlation(given, true),
+        "subject_spearman": lambda: correlation(rankdata(means), rankdata(true)),
+        "subject_pearson": lambda: correlation(means, true),
         "subject_mae": lambda: float(np.abs(errors).mean()),
         "subject_mae_of_mean": lambda: float(np.abs(from_mean).mean()),
         "subject_neg_squared_error": lambda: -float(errors @ errors) / errors.size,
@@ -256,38 +256,30 @@ def auc_interval(
     An AUC of 1 among few subjects has an interval of some length, where resampling gives none.
     For the best of ``n_looks`` AUCs it holds for whichever that is (Bonferroni).
     """
-    if not (np.isfinite(value) and n_positive and n_negative):
-        return float("nan"), float("nan")
-    extra = (n_positive + n_negative) / 2 - 1
+    low, high = auc_intervals(
+        np.array([value]), np.array([n_positive]), np.array([n_negative]), n_looks
+    )
+    return float(low[0]), float(high[0])
+
+
+def auc_intervals(
+    values: Floats, n_positive: NDArray[Any], n_negative: NDArray[Any], n_looks: int = 1
+) -> tuple[Floats, Floats]:
+    """Return :func:`auc_interval` of several AUCs."""
+    values = np.where(np.minimum(n_positive, n_negative) > 0, values, np.nan)
+    extra, n_pairs = (n_positive + n_negative) / 2 - 1, np.maximum(n_positive * n_negative, 1)
     z = float(special.ndtri(1 - 0.025 / n_looks))
-
-    def is_beyond(theta: float) -> bool:
-        spread = 1 + extra * ((1 - theta) / (2 - theta) + theta / (1 + theta))
-        variance = theta * (1 - theta) * spread / (n_positive * n_negative)
-        return bool((value - theta) ** 2 > z**2 * variance)
-
     limits = []
     for bound in (0.0, 1.0):
-        near, far = float(value), bound
-        for _ in range(60 if near != far else 0):  # bisection
+        near, far = values, np.where(np.isnan(values), np.nan, bound)
+        for _ in range(60):  # bisection
             middle = (near + far) / 2
-            near, far = (near, middle) if is_beyond(middle) else (middle, far)
+            spread = 1 + extra * ((1 - middle) / (2 - middle) + middle / (1 + middle))
+            variance = middle * (1 - middle) * spread / n_pairs
+            is_beyond = (values - middle) ** 2 > z**2 * variance
+            near, far = np.where(is_beyond, near, middle), np.where(is_beyond, middle, far)
         limits.append((near + far) / 2)
     return limits[0], limits[1]
-
-
-def auc_difference(
-    decisions: Floats, other_decisions: Floats, y: Codes
-) -> tuple[float, float, float]:
-    """Return the difference of two AUCs of the same subjects, one row each, with its 95 % CI.
-
-    Subjects are drawn anew within their classes, the same for both.
-    """
-    n_resamples = int(np.clip(2e7 / y.size**2, 100, 1000))
-    drawn = draw_within_classes(y, n_resamples, np.random.default_rng(0))
-    differences = weighted_aucs(decisions, y, drawn) - weighted_aucs(other_decisions, y, drawn)
-    low, high = np.quantile(differences, [0.025, 0.975])
-    return mean_auc(decisions, y) - mean_auc(other_decisions, y), float(low), float(high)
 
 
 def draw_within_classes(y: Codes, n_resamples: int, rng: np.random.Generator) -> Floats:

@@ -514,7 +514,7 @@ def _over_specifications(
 
 def _effects(values: Floats, y: pd.Series, features: Sequence[str], numeric: bool) -> pd.DataFrame:
     """Return the effect of each feature in a specification, its 95 % CI and p."""
-    named = feature_effects(values, y.to_numpy(), names=features, numeric=numeric, n_resamples=1)
+    named = feature_effects(values, y.to_numpy(), names=features, numeric=numeric)
     size = "spearman" if numeric else "hedges_g"
     names = {size: "effect", f"{size}_low": "low", f"{size}_high": "high"}
     return named.rename(columns=names)[["feature", "effect", "low", "high", "p"]]

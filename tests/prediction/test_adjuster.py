@@ -70,6 +70,9 @@ def test_a_subject_with_many_epochs_counts_once():
     many = Adjuster().fit(X[subjects], covariates=known.iloc[subjects], groups=subjects)
     assert_allclose(many.coef_, once.coef_, atol=1e-10)
     assert_allclose(many.mean_, once.mean_, atol=1e-10)
+    frame = pd.DataFrame(X[subjects], index=pd.Index(subjects, name="subject"))
+    by_index = Adjuster().fit(frame, covariates=known.iloc[subjects])
+    assert_allclose(by_index.coef_, many.coef_)
 
 
 def test_learned_from_one_class_it_leaves_the_difference_between_classes():

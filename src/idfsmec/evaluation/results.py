@@ -181,7 +181,7 @@ class Results:
             selections=selections,
             protocol=_protocol(protocols, tables),
             environment={},
-            tables={name: table.about for name, table in tables.items()},
+            tables={name: table.facts for name, table in tables.items()},
             ranking=_ranking(ranked, selections),
             convergence={name: d.result.found.get("history", []) for name, d in ranked.items()},
             failures=pd.DataFrame(store.failures(), columns=[*KEYS, "attempts", "traceback"]),
@@ -336,7 +336,7 @@ def _protocol(protocols: dict[str, Any], tables: dict[str, StoredTable]) -> dict
     """The protocol of the main experiment, with those of the others below it."""
     main: dict[str, Any] = protocols.get("accuracy") or next(iter(protocols.values()), {})
     keys = ("n_samples", "n_subjects", "n_classes")
-    sizes = {name: {key: table.about[key] for key in keys} for name, table in tables.items()}
+    sizes = {name: {key: table.facts[key] for key in keys} for name, table in tables.items()}
     return {
         **main,
         "n_repeats": len(main.get("seeds", [])),

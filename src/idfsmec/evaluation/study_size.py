@@ -77,7 +77,7 @@ def electrodes(
     protocol: Protocol | Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Results:
-    """Measure how few electrodes are as good as all of them.
+    """Measure how few electrodes are not inferior to all of them.
 
     Tables are taken as they were recorded: no channel is removed from samples, so ``rates``,
     ``patterns`` and ``tuning`` of the protocol do not apply. Folds are by subject, or by site.
@@ -251,7 +251,7 @@ class ElectrodeCurve:
 
 
 def electrode_curve(results: Results, table: str | None = None) -> ElectrodeCurve:
-    """Summarise how few electrodes are as good as all of them.
+    """Summarise how few electrodes are not inferior to all of them.
 
     Numbers are tested from the largest to the smallest, and the first one whose CI of the loss
     exceeds the margin ends the search. Testing in a fixed order needs no correction: the chance of

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
+from idfsmec._files import null_for_nan
 from idfsmec.errors import InputError, listing
 from idfsmec.evaluation.agreement import calibration_line, measure_errors, measure_fixed
 from idfsmec.evaluation.clinical import (
@@ -218,7 +219,7 @@ def validate(
         "left_out": {"without_channel": left_out, "trained_on": trained_on},
         "notes": [*notes, *predicted.notes],
     }
-    return Validation(_without_nan(measured), frame)
+    return Validation(null_for_nan(measured), frame)
 
 
 def _true_values(
@@ -518,14 +519,3 @@ def _compare_card(model: Model, measured: Mapping[str, Any]) -> list[dict[str, A
             }
         )
     return rows
-
-
-def _without_nan(value: Any) -> Any:
-    """Return None in place of NaN and infinity, which JSON does not have."""
-    if isinstance(value, Mapping):
-        return {key: _without_nan(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(part) for part in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    return value

@@ -25,7 +25,7 @@ import pandas as pd
 from sklearn.base import ClassifierMixin, clone, is_regressor
 from sklearn.utils import get_tags
 
-from idfsmec._files import replacing
+from idfsmec._files import null_for_nan, replacing
 from idfsmec._version import __version__
 from idfsmec.errors import ExistingFileError, InputError, reason_of
 from idfsmec.features.acquisition import recorded_references
@@ -363,7 +363,7 @@ def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = Fal
         )
     description = {"format": _FORMAT_VERSION, "idfsmec": __version__, "classes": model.classes}
     description |= {name: getattr(model, name) for name in _ABOUT_FIELDS}
-    description["performance"] = _null_for_nan(model.performance)
+    description["performance"] = null_for_nan(model.performance)
     checksum = description["checksum"] = _checksum(content, description)
     with replacing(path) as (beside,):
         beside.write_bytes(content)
@@ -416,17 +416,8 @@ def _same_bytes(content: bytes) -> bytes:
     return file.getvalue()
 
 
-def _null_for_nan(value: Any) -> Any:
-    """Write what is not defined, such as the AUC of one class, as JSON can hold it."""
-    if isinstance(value, Mapping):
-        return {key: _null_for_nan(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_null_for_nan(part) for part in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
 def _nan_for_null(value: Any) -> Any:
-    """Turn back what :func:`_null_for_nan` wrote; infinity comes back as NaN."""
+    """Turn back what :func:`idfsmec._files.null_for_nan` wrote; infinity comes back as NaN."""
     if isinstance(value, dict):
         return {key: _nan_for_null(part) for key, part in value.items()}
     if isinstance(value, list):

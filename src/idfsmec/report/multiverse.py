@@ -318,10 +318,10 @@ def _tables(multiverse: Multiverse) -> list[Table]:
         for _, row in features.head(_MOST_FEATURES).iterrows()
     ]
     about_features = (
-        "Medians over specifications, and shares of these: with this direction, among the first 20 "
-        "of the ranking, significant at a false discovery rate of 5 %. p: of the median effect, and "
-        "of the share of significant specifications. Depends on: the mean effect is less than half "
-        "with an option of this choice."
+        "Medians over specifications, and shares of these: with this direction, among the first "
+        "20 of the ranking, significant at a false discovery rate of 5 %. p: of the median effect, "
+        "and of the share of significant specifications. Depends on: the mean effect is less than "
+        "half with an option of this choice."
     )
     columns = ("direction kept", "first", "significant", "p (median)", "p (share)", "depends on")
     moved = [
