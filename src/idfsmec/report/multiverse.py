@@ -319,9 +319,9 @@ def _tables(multiverse: Multiverse) -> list[Table]:
     ]
     about_features = (
         "Medians over specifications, and shares of these: with this direction, among the first "
-        "20 of the ranking, significant at a false discovery rate of 5 %. p: of the median effect, "
-        "and of the share of significant specifications. Depends on: the mean effect is less than "
-        "half with an option of this choice."
+        "20 of the ranking, significant at a false discovery rate of 5 %. p: of the median "
+        "effect, and of the share of significant specifications. Depends on: the mean effect is "
+        "less than half with an option of this choice."
     )
     columns = ("direction kept", "first", "significant", "p (median)", "p (share)", "depends on")
     moved = [
