@@ -156,9 +156,9 @@ ROWS += [
     Row("multiverse", "nothing differs: joint p of any median effect below 0.05", _FEW, "median"),
     Row("multiverse", "nothing differs: joint p of any share below 0.05", _FEW, "share"),
     Row("multiverse", "nothing differs: any q below 0.05 in the default", _FEW, "default alone"),
-    Row("multiverse", "nothing differs: any q below 0.05 in any of 16 specifications", "not stated",
-        "some specification"),
-    Row("multiverse", "one feature differs by 1.2 SD in all specifications: found", "", "found"),
+    Row("multiverse", "nothing differs: any q below 0.05 in one of 16 specifications",
+        "not stated", "some specification"),
+    Row("multiverse", "a feature differs by 1.2 SD in all specifications: found", "", "found"),
     Row("multiverse", "one differs under one of two references: joint p below 0.05", "not stated",
         "found, one reference"),
 ]  # fmt: skip
