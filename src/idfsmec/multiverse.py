@@ -312,9 +312,8 @@ def _in_turn(function: Any, tasks: Any, n_jobs: int | None, steps: Steps) -> lis
 
 def _examine(table: FeatureTable, target: str | None) -> tuple[FeatureTable, dict[str, Any]]:
     """Audit the table of a specification, and take the means of participants."""
-    several = len(set(table.y)) > 1
-    level = audit(table, parts=["eeg"]).level if several else "none"
     used = table if target is None else table.with_target(target)
+    level = audit(used, parts=["eeg"]).level if len(set(used.y)) > 1 else "none"
     means = replace(used.by_subject(), info={"target": used.info.get("target")}, reasons=None)
     if means.subjects.duplicated().any():
         name = means.subjects[means.subjects.duplicated()].iloc[0]

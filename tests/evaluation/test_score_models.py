@@ -7,6 +7,7 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose
 from scipy.stats import linregress, norm, pearsonr, spearmanr, t
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import cohen_kappa_score, roc_auc_score
 from typer.testing import CliRunner
 
 from idfsmec.cli import app
@@ -19,7 +20,7 @@ from idfsmec.evaluation.agreement import (
     measure_fixed,
     measure_scores,
 )
-from idfsmec.metrics import SCORE_METRICS, score_predictions
+from idfsmec.metrics import SCORE_METRICS, score_grades, score_predictions
 from idfsmec.prediction import fit_model, load_model, predict_subjects, save_model
 from idfsmec.prediction.calibration import interval_reach
 from idfsmec.report import write_model_card, write_subject_pages
@@ -125,6 +126,43 @@ def test_card_and_pages_speak_of_the_score(model, tmp_path):
     assert f"Predicted bdi: {made.subjects[0].predicted:.1f}." in first
     assert "95 in 100 participants" in first
     assert "Probability of" not in first
+
+
+def test_grades_have_scikit_learns_kappa_and_the_mean_auc_of_cuts():
+    rng = np.random.default_rng(4)
+    true = rng.integers(0, 4, 50)
+    predicted = true + rng.normal(0, 0.8, 50)
+    found = score_grades(predicted, true, 4)
+    nearest = np.clip(np.round(predicted), 0, 3)
+    kappa = cohen_kappa_score(true, nearest, weights="quadratic")
+    assert found["grade_kappa"] == pytest.approx(kappa)
+    cuts = [roc_auc_score(true >= cut, predicted) for cut in (1, 2, 3)]
+    assert found["grade_auc"] == pytest.approx(np.mean(cuts))
+    assert np.isnan(score_grades(np.zeros(3), np.zeros(3, dtype=int), 4)["grade_auc"])
+
+
+def test_grades_are_measured_and_named(tmp_path):
+    scored = make_scored(32)
+    order = ["HC", "mild", "severe"]
+    table = scored_as(scored, order).with_order(order)
+    model = train_model(table, "ANOVA F", n_splits=3, n_repeats=1)
+    metrics = model.performance["metrics"]
+    assert metrics["grade_auc"]["low"] < metrics["grade_auc"]["mean"] <= 1
+    assert (metrics["grade_auc"]["chance"], metrics["grade_kappa"]["chance"]) == (0.5, 0)
+    frame = predict_subjects(model, table).frame
+    nearest = [order[round(min(max(value, 0), 2))] for value in frame["predicted"]]
+    assert frame["nearest grade"].tolist() == nearest
+    path = save_model(model, tmp_path / "m.skops")
+    assert "weighted kappa of grades" in write_model_card(model, path)[0].read_text("utf-8")
+    made = predict_subjects(model, table)
+    page = write_subject_pages(model, made, tmp_path / "pages")[0].read_text("utf-8")
+    assert f"Nearest grade: {made.subjects[0].grade}" in page
+    assert validate(model, scored_as(make_scored(20, seed=5), order)).measured["score"] == "grade"
+
+
+def scored_as(scored, order):
+    words = np.array(order)[np.digitize(scored.y, [13, 26])]
+    return FeatureTable(scored.X, words, scored.subjects)
 
 
 def test_a_fixed_model_has_the_intervals_of_scipy_and_statsmodels():

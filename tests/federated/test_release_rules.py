@@ -224,3 +224,16 @@ def test_as_many_folds_as_lose_no_channel():
         assert site.n_folds == max(k for k in fewest if fewest[k] >= 10)
         chosen.add(site.n_folds)
     assert chosen == {1, 2, 4}
+
+
+@pytest.mark.parametrize("kind", ["a score by choice", "numbers as labels", "a file"])
+def test_the_values_of_a_score_do_not_leave_a_site_as_labels(tmp_path, kind):
+    table = cohort(60)
+    number = np.unique(table.subjects.to_numpy(), return_inverse=True)[1]
+    scored = FeatureTable(table.X.reset_index(drop=True), number % 12, table.subjects)
+    given = {"numbers as labels": scored}.get(kind, scored.with_target("label"))
+    if kind == "a file":
+        given = given.write(tmp_path / "t.parquet")
+    words = "12 different numbers" if kind == "numbers as labels" else "the score label"
+    with pytest.raises(InputError, match=f"the labels are {words}, and sites release sums by cl"):
+        summarise(given)

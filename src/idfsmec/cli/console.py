@@ -131,6 +131,11 @@ def say_next(*words: object) -> None:
     say("next: idfsmec", " ".join(map(str, words)))
 
 
+def say_open(page: object) -> None:
+    """Print that a page, or a folder of pages, is for a browser."""
+    say("next: open in a browser:", page)
+
+
 def print_verdict(name: object, verdict: Mapping[str, str]) -> None:
     """Print the verdict of a table's audit with its reason, or that there was none."""
     from idfsmec.table.verdicts import NOT_AUDITED

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from idfsmec.metrics import (
@@ -14,6 +15,7 @@ from idfsmec.metrics import (
     Floats,
     Scores,
     fold_interval,
+    score_grades,
     score_predictions,
 )
 from idfsmec.prediction.calibration import interval_reach
@@ -21,7 +23,11 @@ from idfsmec.selection.effects import fisher_interval
 
 
 def measure_scores(
-    predicted: Floats, true: Floats, fold_of: Codes, shares: Sequence[float]
+    predicted: Floats,
+    true: Floats,
+    fold_of: Codes,
+    shares: Sequence[float],
+    n_grades: int = 0,
 ) -> dict[str, Any]:
     """Return the ``performance`` of a model of a score.
 
@@ -34,11 +40,15 @@ def measure_scores(
         The fold that held out each subject.
     shares : sequence of float
         Of the channels.
+    n_grades : int
+        Number of grades; 0 for a score.
     """
     by_share = [_scores(predicted[:, at], true, fold_of) for at in range(len(shares))]
     metrics = by_share[0]
     of_mean = metrics.pop("subject_mae_of_mean")["mean"]
-    chance = {"subject_mae": of_mean}
+    chance = {"subject_mae": of_mean, "grade_auc": 0.5}
+    if n_grades:
+        metrics |= agree_on_grades(predicted[:, 0], true, fold_of, n_grades)
     return {
         "metrics": {
             name: {**values, "chance": chance.get(name, 0.0)} for name, values in metrics.items()
@@ -131,21 +141,46 @@ def calibration_line(predicted: Floats, true: Floats) -> dict[str, Scores | None
     return measured
 
 
-def _scores(predicted: Floats, true: Floats, fold_of: Codes) -> dict[str, dict[str, float]]:
+def agree_on_grades(
+    predicted: Floats, true: Floats, fold_of: Codes, n_grades: int
+) -> dict[str, Scores]:
+    """Return weighted kappa and mean AUC of the cuts between grades, with 95 % CI over folds.
+
+    Predictions and folds have a row for each repeat.
+    """
+
+    def score(values: Floats, out: NDArray[np.bool_]) -> Scores:
+        return score_grades(values[out], true[out].round().astype(np.intp), n_grades)
+
+    return _over_folds(predicted, fold_of, score)
+
+
+def _scores(predicted: Floats, true: Floats, fold_of: Codes) -> dict[str, Scores]:
     """Return mean and 95 % CI of each metric over folds and repeats."""
-    rows = []
-    for values, folds in zip(predicted, fold_of, strict=True):
-        for fold in np.unique(folds):
-            out = folds == fold
-            found = score_predictions(
-                values[out], true[out], np.arange(out.sum()), true[~out], SCORE_METRICS
-            )
-            rows.append([0.0 if np.isnan(value) else value for value in found.values()])
-    table = np.array(rows).reshape(len(predicted), -1, len(SCORE_METRICS))
+
+    def score(values: Floats, out: NDArray[np.bool_]) -> Scores:
+        subjects = np.arange(out.sum())
+        found = score_predictions(values[out], true[out], subjects, true[~out], SCORE_METRICS)
+        return {name: 0.0 if np.isnan(value) else value for name, value in found.items()}
+
+    return _over_folds(predicted, fold_of, score)
+
+
+def _over_folds(
+    predicted: Floats, fold_of: Codes, score: Callable[[Floats, NDArray[np.bool_]], Scores]
+) -> dict[str, Scores]:
+    rows = [
+        [score(values, folds == fold) for fold in np.unique(folds)]
+        for values, folds in zip(predicted, fold_of, strict=True)
+    ]
     scores = {}
-    for at, name in enumerate(SCORE_METRICS):
-        ci = fold_interval(table[:, :, at])
-        limit = 1.0 if at < 3 else np.inf
+    for name in rows[0][0]:
+        table = np.array([[found[name] for found in row] for row in rows])
+        if np.isnan(table).all():
+            scores[name] = dict.fromkeys(("mean", "low", "high"), float("nan"))
+            continue
+        ci = fold_interval(table)
+        limit = np.inf if "mae" in name else 1.0
         low, high = (float(np.clip(end, -np.inf, limit)) for end in (ci.low, ci.high))
         scores[name] = {"mean": ci.mean, "low": low, "high": high}
     return scores

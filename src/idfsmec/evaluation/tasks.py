@@ -55,7 +55,7 @@ from idfsmec.progress import collect_warnings
 from idfsmec.selection import StabilitySelector, feature_effects
 
 #: Raise this when a change of the code changes results without a new package version.
-RESULTS_VERSION = 16
+RESULTS_VERSION = 17
 #: What a selector raises for data that cannot be ranked: a reason, not a failure of the run.
 UNFIT = (ValueError, ArithmeticError)
 

@@ -118,7 +118,8 @@ def train_model(
         folds; ``prior``, how frequent classes are taken to be; ``calibrated``, as a prediction
         would be, by the other subjects).
         Of a score, ``metrics`` are R2 against the mean of the subjects trained on, correlations
-        and the mean absolute error (``chance`` is that of this mean), ``calibration`` has the
+        and the mean absolute error (``chance`` is that of this mean), of grades also weighted
+        kappa and the mean AUC of the cuts between neighbours; ``calibration`` has the
         slope, and ``held_out`` the ``reach`` of prediction intervals for each share of channels.
         With folds by site also ``by_site``: for each its ``n_subjects``, ``accuracy`` by subject
         with an interval, and ``chance``, the share of the larger class.
@@ -276,7 +277,8 @@ def _measure(
         means = np.moveaxis(probabilities[..., 0], -1, 0)
         by_subject = np.moveaxis(mean_by_subject(means, member), 0, -1)
         true = mean_by_subject(table.targets, member)
-        return measure_scores(by_subject, true, fold_of[:, first], SHARES)
+        n_grades = len(table.target.order)
+        return measure_scores(by_subject, true, fold_of[:, first], SHARES, n_grades)
     codes = np.searchsorted(model.estimator.classes_, table.y.to_numpy())
     # Means over epochs, (n_repeats, n_shares, n_subjects, n_classes).
     by_subject, y = mean_decisions(probabilities, codes, member)

@@ -25,9 +25,9 @@ from idfsmec.evaluation.clinical import (
 from idfsmec.metrics import (
     SCORE_METRICS,
     Floats,
-    auc,
     auc_interval,
     diagnostic_scores,
+    fixed_auc,
     mean_auc,
     wilson_interval,
 )
@@ -160,7 +160,8 @@ def validate(
     check_prevalence(prevalence)
     if prevalence is not None and len(model.classes) != 2:
         raise InputError("a prevalence is for models of two classes", argument="prevalence")
-    table, true_of = _true_values(model, table)
+    table = with_target_of(model, table)
+    true_of = _true_values(model, table)
     trained_on, notes = find_training_subjects(model, table), []
     if trained_on and include_training:
         notes = [f"{len(trained_on)} were trained on: the scores say nothing about others"]
@@ -173,6 +174,11 @@ def validate(
                 "validate it on others, or include them to see the optimism"
             )
         table = table.take(others)
+    elif not model.remembered:
+        notes = [
+            "whether single participants were trained on is not known: the model does not "
+            "remember them (train --remember-participants)"
+        ]
     predicted = predict_subjects(model, table, allow_unusual=True)
     there = [subject for subject in predicted.subjects if subject.predicted is not None]
     there.sort(key=lambda subject: subject.subject)
@@ -222,21 +228,23 @@ def validate(
     return Validation(null_for_nan(measured), frame)
 
 
-def _true_values(
-    model: Model, table: FeatureTable
-) -> tuple[FeatureTable, dict[str, float] | dict[str, int]]:
-    """Return the table with the target of the model, and the score or class of each participant.
+def with_target_of(model: Model, table: FeatureTable) -> FeatureTable:
+    """Return a table with the score or the grades that a model predicts; as it is for classes."""
+    if model.score is None:
+        return table
+    if model.grades:
+        return table.with_order(model.grades)
+    known = table.target
+    return (
+        table if known.is_numeric and known.name == model.score else table.with_target(model.score)
+    )
 
-    A participant's class is that of most of their samples.
-    """
+
+def _true_values(model: Model, table: FeatureTable) -> dict[str, float] | dict[str, int]:
+    """Return the score of each participant, or the code of the class that most samples have."""
     if model.score is not None:
-        known = model.settings["target"]
-        if known["kind"] == "grades":
-            table = table.with_order(known["order"])
-        elif not table.target.is_numeric or table.target.name != model.score:
-            table = table.with_target(model.score)
         means = table.scores.groupby(level=0).mean()
-        return table, {str(name): float(value) for name, value in means.items()}
+        return {str(name): float(value) for name, value in means.items()}
     labels, names = table.y.astype(str), [str(label) for label in model.classes]
     if others := sorted(set(labels) - set(names)):
         raise InputError(
@@ -246,7 +254,7 @@ def _true_values(
     shares = pd.get_dummies(labels).reindex(columns=names, fill_value=False)
     counts = shares.groupby(table.subjects.astype(str).to_numpy()).sum()
     codes = counts.to_numpy().argmax(axis=1)
-    return table, dict(zip(map(str, counts.index), map(int, codes), strict=True))
+    return dict(zip(map(str, counts.index), map(int, codes), strict=True))
 
 
 @dataclass(frozen=True)
@@ -302,7 +310,8 @@ class _Made:
         if self.model.score is not None:
             return measure_fixed(self.scores, self.true, self.trained_mean)["subject_r2"]
         if len(self.model.classes) == 2:
-            return _auc(self.probabilities[:, 1], self.true == 1)
+            value, low, high = fixed_auc(self.probabilities[:, 1], self.true == 1)
+            return {"mean": value, "low": low, "high": high}
         few = min(self.counts.values())
         value = mean_auc(self.probabilities, self.true) if few else np.nan
         low, high = auc_interval(value, few, self.true.size - few)
@@ -346,7 +355,7 @@ class _Made:
     ) -> dict[str, Any]:
         classes, positive, given = self.model.classes, self.true == 1, self.probabilities[:, 1]
         prior = self.model.prior[1]
-        clinical = summarise_clinical(classes[1], positive, given, prior, {}, prevalence)
+        clinical = summarise_clinical(classes[1], positive, given, prior, {}, prevalence, 1.0)
         clinical["groups"] = groups
         metrics = {
             "roc_auc": self.main_score(),
@@ -393,13 +402,6 @@ class _Made:
             mean = float(inside[known].mean())
             measured["interval"] = {"mean": mean, "low": low, "high": high, "expected": 0.95}
         return measured
-
-
-def _auc(values: Floats, positive: NDArray[np.bool_]) -> Interval:
-    """Return the AUC with Newcombe's CI; benchmarks/quality/validation.py has its coverage."""
-    found, n_positive = auc(values, positive), int(positive.sum())
-    low, high = auc_interval(found, n_positive, positive.size - n_positive)
-    return {"mean": found, "low": low, "high": high}
 
 
 def _mean_share(sides: Sequence[Interval]) -> Interval:

@@ -41,6 +41,7 @@ from idfsmec.solver.sums import Sums, join_sums, name_folds
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import SEPARATOR, channel_codes
 from idfsmec.table.positions import is_electrode, standard_name
+from idfsmec.table.target import MOST_CLASSES, target_of
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -100,6 +101,11 @@ def summarise(
     -------
     Summary
 
+    Raises
+    ------
+    InputError
+        The labels are a score: sites release sums by class.
+
     Examples
     --------
     >>> import numpy as np, pandas as pd
@@ -115,6 +121,7 @@ def summarise(
     source = open_source(table, conditions=conditions)
     settings = source.settings()
     subjects = _Subjects(source, study_key)
+    _refuse_score(source.info, subjects.labels)
     channels = [str(name) for name in source.channels]
     reasons: dict[int, str] = {}
     dependence = ""
@@ -141,6 +148,21 @@ def summarise(
     if ledger is not None:
         ledger.add(site_sums.digest, min_subjects, subjects.participants())
     return Summary((site_sums,))
+
+
+def _refuse_score(info: Mapping[str, Any], labels: Sequence[Any]) -> None:
+    """Refuse a score: as labels its values would be released, each with its participants."""
+    target = target_of(info, pd.Series(dtype=object))
+    is_score = target.kind == "score"
+    if is_score or (
+        len(labels) > MOST_CLASSES and all(isinstance(k, int | float | np.number) for k in labels)
+    ):
+        name = f"the score {target.name}" if is_score else f"{len(labels)} different numbers"
+        raise InputError(
+            f"the labels are {name}, and sites release sums by class: its values would leave the "
+            "site, and sums with a score have no rules of disclosure here. Give classes as "
+            "labels, such as HC and MDD, or grades in words"
+        )
 
 
 def read_study_key(path: str | PathLike[str]) -> bytes:

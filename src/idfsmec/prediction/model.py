@@ -146,6 +146,16 @@ class Model:
         target = self.settings.get("target") or {}
         return str(target["name"]) if target.get("kind", "classes") != "classes" else None
 
+    @property
+    def grades(self) -> tuple[str, ...]:
+        """Grades that are predicted, from the lowest; none for classes or a score."""
+        return tuple((self.settings.get("target") or {}).get("order") or ())
+
+    def nearest_grade(self, score: float) -> str:
+        """Return the grade that is nearest to what is predicted; nothing without grades."""
+        place = int(np.clip(round(score), 0, max(len(self.grades) - 1, 0)))
+        return self.grades[place] if self.grades else ""
+
     @cached_property
     def column_parts(self) -> list[tuple[str, str]]:
         """Channel and feature of each column."""
@@ -368,8 +378,8 @@ def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = Fal
     with replacing(path) as (beside,):
         beside.write_bytes(content)
         with zipfile.ZipFile(beside, "a") as archive:
-            about = json.dumps(description, indent=1, allow_nan=False)
-            archive.writestr(_member(_ABOUT), about)
+            text = json.dumps(description, indent=1, allow_nan=False)
+            archive.writestr(_member(_ABOUT), text)
     if model.digest:
         write_digest(path, checksum, model.digest)
     return path

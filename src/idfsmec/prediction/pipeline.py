@@ -62,7 +62,7 @@ from idfsmec.metrics import (
 )
 from idfsmec.prediction.adjuster import Adjuster, Corrections
 from idfsmec.prediction.folds import FEWEST_SCORES, Fold, make_inner_folds, most_splits
-from idfsmec.prediction.harmonizer import SiteHarmonizer
+from idfsmec.prediction.harmonizer import SiteHarmonizer, per_sample
 from idfsmec.prediction.imputer import ChannelImputer
 from idfsmec.prediction.ridge import LinearRidge
 from idfsmec.prediction.samples import (
@@ -305,13 +305,8 @@ class SamplesRegressor(RegressorMixin, SamplesEstimator):
 
 def _sites_of(X: Any, sites: ArrayLike | None) -> NDArray[np.str_] | None:
     """Return the names of sites: those given, or else the level "site" of the index of X."""
-    sites = index_level(X, SITE) if sites is None else sites
-    if sites is None:
-        return None
-    names = np.asarray(sites)
-    if names.shape != (len(X),):
-        raise InputError(f"sites has shape {names.shape} for {len(X)} samples", argument="sites")
-    return names.astype(str)
+    names = index_level(X, SITE) if sites is None else per_sample("sites", sites, len(X))
+    return None if names is None else names.astype(str)
 
 
 def _covariates_of(X: Any, covariates: Any) -> pd.DataFrame | None:
@@ -574,7 +569,7 @@ class TunedSelection(SamplesEstimator):
         chosen = [k for k in counts if k < every] or [every]
         numbers = [{"n_features_to_select": k} for k in chosen] if self.ranks_per_count else [{}]
         grid = [{**self.settings[place], **number} for place in settings for number in numbers]
-        selector = self._build_selector(training, max(counts), **parameters)
+        selector = self._build_selector(training, counts, **parameters)
         (ranks,) = rank_grid(selector, X, y, grid, groups=groups)
         ranks = ranks.reshape(len(settings), len(numbers), every)
         places = [min(place, len(numbers) - 1) for place in range(len(counts))]
@@ -594,7 +589,7 @@ class TunedSelection(SamplesEstimator):
             return np.stack([self.rank(fold.training, every, counts, **rough) for fold in inner])
         samples = training.for_selection.samples
         rankings = rank_grid(
-            self._build_selector(training, max(counts), **parameters),
+            self._build_selector(training, counts, **parameters),
             samples.X,
             samples.y,
             self.settings,
@@ -604,11 +599,13 @@ class TunedSelection(SamplesEstimator):
         return np.repeat(rankings[:, :, None, :], len(counts), axis=2)
 
     def _build_selector(
-        self, training: TrainingSamples, n_features_to_select: int, **parameters: Any
+        self, training: TrainingSamples, counts: Sequence[int], **parameters: Any
     ) -> Any:
+        every = training.samples.channel_of.size
         return with_parameters(
             self._selector,
-            n_features_to_select=n_features_to_select,
+            # A search for as many features as there are would take long and choose none.
+            n_features_to_select=max((k for k in counts if k < every), default=every),
             random_state=self.random_state,
             channels=training.samples.channel_of,
             numeric=self.numeric,
@@ -616,7 +613,7 @@ class TunedSelection(SamplesEstimator):
 
     def fit_selector(self, training: TrainingSamples, setting: Mapping[str, Any]) -> Any:
         """Fit the selector alone to the training samples, as :meth:`rank` does."""
-        selector = self._build_selector(training, max(self.counts(training)), **setting)
+        selector = self._build_selector(training, self.counts(training), **setting)
         X, samples = (
             training.values_for(self._takes_missing, self.corrections, self._imputer),
             training.samples,
