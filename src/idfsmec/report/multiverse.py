@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from idfsmec._files import write_csv, write_json
-from idfsmec.audit.association import detectable_correlation
+from idfsmec.audit.association import detectable_concordance
 from idfsmec.errors import listing
 from idfsmec.metrics import detectable_auc
 from idfsmec.multiverse import ALPHA
@@ -31,9 +31,9 @@ FILES = (
     *("multiverse.html", "multiverse.json", "specifications.csv", "features.csv"),
     *("effects.csv", "choices.csv"),
 )
-#: A study that finds only a feature with a larger AUC, or correlation with a score, decides
+#: A study that finds only a feature with a larger AUC, or concordance with a score, decides
 #: nothing (power of 80 %).
-_DECIDES_AUC, _DECIDES_R = 0.9, 0.7
+_DECIDES_AUC, _DECIDES_SCORE = 0.9, 0.75
 #: From this share of specifications on a direction is kept.
 _KEPT = 0.9
 _CLAIM = "In {n_kept} of {n} specifications {feature} {is_} (joint p = {p})"
@@ -81,8 +81,9 @@ def answer_multiverse(multiverse: Multiverse) -> tuple[dict[str, str], dict[str,
     detectable = detectable_auc(counts[0], counts[-1], ALPHA)
     enough, measure, association = _DECIDES_AUC, "AUC", "difference"
     if not multiverse.classes:
-        detectable = detectable_correlation(counts[0], ALPHA)
-        enough, measure, association = _DECIDES_R, "correlation", "association with the score"
+        detectable = detectable_concordance(counts[0], ALPHA)
+        enough, measure = _DECIDES_SCORE, "concordance with the score"
+        association = "association with the score"
     first, levels, red = features.iloc[0], Counter(table["level"]), table["level"] == "red"
     effects = multiverse.effects
     default = effects[effects["specification"] == 0].sort_values("p", kind="stable").iloc[0]
