@@ -95,7 +95,7 @@ PARTS = {
         "`select --resamples`", lambda n, _: measure_effects(["stable"], 100 * n), 40, 5
     ),
     "multiverse": Part(
-        "`multiverse`: the joint test, 60 features, 16 specifications",
+        "`multiverse`",
         lambda n, jobs: multiverse.summarise(multiverse.run(n, jobs)),
         1000,
         300,
@@ -214,13 +214,11 @@ ROWS += [
 
 
 ROWS += [
-    Row("multiverse", "no difference: joint p of the median / of the share below 0.05", _FEW,
-        "median; share"),
-    Row("multiverse", "no difference: a q below 0.05 in the default / in any specification",
+    Row("multiverse", "no difference: joint p, median / share", _FEW, "median; share"),
+    Row("multiverse", "no difference: q, default / any of 16 specifications",
         f"{_FEW} / not stated", "default alone; some specification"),
-    Row("multiverse", "a difference of 1.2 SD in all specifications: found", "", "found"),
-    Row("multiverse", "a difference under one of two references: joint p below 0.05",
-        "not stated", "found, one reference"),
+    Row("multiverse", "1.2 SD in all / with one reference: found", "",
+        "found; found, one reference"),
 ]  # fmt: skip
 
 
