@@ -15,6 +15,8 @@ from idfsmec.metrics import (
     auc_by_fold,
     auc_from_ranks,
     auc_interval,
+    concordance,
+    concordance_interval,
     diagnostic_scores,
     fixed_auc,
     fold_interval,
@@ -220,6 +222,34 @@ class TestAucInterval:
         assert np.isnan(auc_interval(0.5, 0, 3)).all()
 
 
+def test_the_concordance_is_that_of_somers_and_of_two_classes_the_auc():
+    rng = np.random.default_rng(0)
+    score, values = rng.integers(0, 5, 40).astype(float), rng.integers(0, 9, 40).astype(float)
+    expected = (1 + stats.somersd(score, values).statistic) / 2
+    assert concordance(values, score) == pytest.approx(expected)
+    classes = score > 2
+    assert concordance(values, classes * 1.0) == pytest.approx(roc_auc_score(classes, values))
+    assert concordance(np.ones(40), score) == 0.5
+    assert np.isnan(concordance(values, np.ones(40)))
+
+
+def test_the_interval_of_a_concordance_holds_that_of_the_population():
+    rng = np.random.default_rng(1)
+    r, held = 0.5, 0
+    expected = 0.5 + np.arcsin(r) / np.pi
+    for _ in range(400):
+        score, noise = rng.normal(size=(2, 50))
+        value = concordance(r * score + np.sqrt(1 - r**2) * noise, score)
+        low, high = concordance_interval(value, 50)
+        held += low <= expected <= high
+    assert held / 400 == pytest.approx(0.95, abs=0.025)
+    # Fieller, Hartley and Pearson (1957): z of tau has the standard deviation 0.661 / (n - 4)^0.5.
+    assert np.arctanh(2 * high - 1) - np.arctanh(2 * value - 1) == pytest.approx(
+        1.96 * 0.661 / np.sqrt(46), rel=2e-3
+    )
+    assert np.isnan(concordance_interval(0.7, 4)).all()
+
+
 @given(n=st.integers(1, 50), data=st.data())
 def test_wilsons_interval_is_that_of_scipy(n, data):
     hits = data.draw(st.integers(0, n))
@@ -345,6 +375,20 @@ def test_intervals_of_predictive_values_hold_nineteen_times_in_twenty():
         for name, true in (("PPV", 0.16 / 0.36), ("NPV", 0.6 / 0.64)):
             inside[name].append(scores[name]["low"] <= true <= scores[name]["high"])
     assert all(0.93 < np.mean(held) < 0.975 for held in inside.values())
+
+
+def test_shares_of_participants_held_out_have_the_interval_of_fewer_ones():
+    """With 1.5 times the variance 30 and 60 participants have the intervals of 20 and 40."""
+    ill = np.repeat([True, True, False, False], [24, 6, 15, 45])
+    flagged = np.repeat([True, False, True, False], [24, 6, 15, 45])
+    found = diagnostic_scores(ill, flagged, 0.3, inflation=1.5)
+    few = np.repeat([True, True, False, False], [16, 4, 10, 30])
+    of_few = np.repeat([True, False, True, False], [16, 4, 10, 30])
+    fewer = diagnostic_scores(few, of_few, 0.3)
+    for name, score in fewer.items():
+        assert found[name] == pytest.approx(score)
+    value = net_benefit(ill, flagged * 1.0, 0.4, 0.3, inflation=1.5)
+    assert value == pytest.approx(net_benefit(few, of_few * 1.0, 0.4, 0.3))
 
 
 def test_net_benefit_weighs_false_positives_by_the_odds_of_the_threshold():

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
+from scipy.stats import rankdata
 
 from benchmarks.quality._cohorts import draw_cohort
 from idfsmec.missing.association import ALPHA, missingness_by_class
@@ -32,7 +33,7 @@ Row = dict[str, object]
 
 
 def hedges(n_studies: int, rng: np.random.Generator) -> Iterator[Row]:
-    """Coverage of the CI of Hedges' g, and p below 0.05 without any difference."""
+    """Coverage of CIs of Hedges' g and of the AUC, and p below 0.05 without any difference."""
     for (name, draw), sizes, shift in itertools.product(NOISE.items(), SIZES, SHIFTS):
         y = np.repeat([0, 1], sizes)
         X = draw(rng, (y.size, n_studies)) + shift * y[:, None]
@@ -40,8 +41,26 @@ def hedges(n_studies: int, rng: np.random.Generator) -> Iterator[Row]:
         held = (found["hedges_g_low"] <= shift) & (shift <= found["hedges_g_high"])
         cell = f"{name}, {sizes[0]} + {sizes[1]}, {shift:g}"
         yield {"statement": f"g, {name}", "cell": cell, "rate": held.mean()}
+        first, second = draw(np.random.default_rng(0), (2, 500_000))
+        truth = (second + shift > first).mean() if shift else 0.5
+        above = rankdata(X, axis=0)[sizes[0] :].sum(axis=0) - sizes[1] * (sizes[1] + 1) / 2
+        truth = np.where(2 * above < sizes[0] * sizes[1], 1 - truth, truth)  # as auc is oriented
+        held = (found["auc_low"] <= truth) & (truth <= found["auc_high"])
+        yield {"statement": f"AUC, {name}", "cell": cell, "rate": held.mean()}
         if shift == 0:
             yield {"statement": "p < 0.05", "cell": cell, "rate": (found["p"] < 0.05).mean()}
+
+
+def of_three(n_studies: int, rng: np.random.Generator) -> Iterator[Row]:
+    """Coverage of the CI of eta squared, of normal values."""
+    for sizes, shift in itertools.product(((12, 12, 12), (40, 40, 40), (60, 20, 10)), SHIFTS):
+        means = np.repeat([0, shift, shift / 2], sizes)
+        between = ((means - means.mean()) ** 2).mean()
+        truth = between / (between + 1)
+        X = rng.normal(size=(means.size, n_studies)) + means[:, None]
+        found = feature_effects(X, np.repeat([0, 1, 2], sizes))
+        held = (found["eta_squared_low"] <= truth) & (truth <= found["eta_squared_high"])
+        yield {"statement": "eta squared", "cell": f"{sizes}, {shift:g}", "rate": held.mean()}
 
 
 def false_discoveries(n_studies: int, rng: np.random.Generator) -> Iterator[Row]:
@@ -139,6 +158,7 @@ def stable(n_studies: int, rng: np.random.Generator) -> Iterator[Row]:
 #: What is measured, and how many of 4000 studies.
 PARTS: dict[str, tuple[Callable[[int, np.random.Generator], Iterator[Row]], int]] = {
     "hedges": (hedges, 1),
+    "classes": (of_three, 1),
     "discoveries": (false_discoveries, 20),
     "adjusted": (adjusted, 1),
     "missing": (missing, 10),

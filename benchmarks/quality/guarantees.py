@@ -58,6 +58,7 @@ PARTS = {
         400,
         60,
     ),
+    "shares": Part("Sensitivity and specificity", intervals.measure_shares, 400, 100),
     "train": Part(
         "`train` and `predict`, default model",
         lambda n, jobs: calibration.summarise(calibration.run(n, jobs)),
@@ -79,7 +80,7 @@ PARTS = {
     ),
     "effects": Part(
         "`select`: sizes of effects",
-        lambda n, _: measure_effects(["hedges", "discoveries", "adjusted"], n),
+        lambda n, _: measure_effects(["hedges", "classes", "discoveries", "adjusted"], n),
         4000,
         1000,
     ),
@@ -97,7 +98,10 @@ PARTS = {
 
 
 class Row(NamedTuple):
-    """A statement of the page: its nominal rate, and where the measured ones are."""
+    """A statement of the page: its nominal rate, and where the measured ones are.
+
+    Several of them are separated by ``; ``, in ``of`` or in ``mean`` and ``worst``.
+    """
 
     part: str
     text: str
@@ -107,83 +111,86 @@ class Row(NamedTuple):
     worst: str = "worst"
     note: str = ""
 
+    def measured(self, values: dict[str, Any], column: str) -> str:
+        """Return the numbers of a column, of each statement."""
+        statements, keys = self.of.split("; "), getattr(self, column).split("; ")
+        known = statements * (len(keys) if len(statements) == 1 else 1)
+        pairs = zip(known, keys * (len(known) if len(keys) == 1 else 1), strict=True)
+        return " / ".join(f"{values[of][key]:.3f}" for of, key in pairs if key)
 
-_CI, _FEW = "95 % CI of {}", "≤ 0.05"
+
+_FEW, _WIDTH = "≤ 0.05", "width {width:.2f}"
+_BOTH = "{0}, 1 repeats; {0}, 5 repeats"
+_POWER = "AUC: power at 0.15, 5 repeats"
 ROWS = [
-    Row(
-        "intervals",
-        f"{_CI.format(score)}, {repeats} x 5 or 10 folds",
-        "0.95",
-        f"{of}: CI, {repeats} repeats",
-        note="width {width:.2f}",
-    )
-    for score, of in (
-        ("an AUC", "AUC"),
-        ("balanced accuracy", "balanced accuracy"),
-        ("a difference of AUC", "AUC, difference"),
-    )
-    for repeats in (1, 5)
-]
-ROWS += [
-    Row("intervals", f"{name} above chance", "≤ 0.025", f"{name}: CI, 5 repeats", "above chance",
-        "above chance, worst")
-    for name in ("AUC", "balanced accuracy")
-]  # fmt: skip
-ROWS += [
-    Row("intervals", f"test between two methods, no signal, {repeats} x 5 or 10 folds", _FEW,
-        f"AUC: test, no signal, {repeats} repeats", "wrong", "wrong, worst")
-    for repeats in (1, 5)
-]  # fmt: skip
-ROWS += [
-    Row("intervals", "any of eight after Holm, 5 repeats", _FEW,
-        "AUC: test, no signal, 5 repeats", "family wrong", "family wrong, worst"),
-    Row("intervals", "sensitivity (Wilson)", "0.95", "sensitivity: Wilson, pooled, 1 repeats"),
-    Row("train", "95 % CI of a participant's probability", "0.95", "probability",
-        note="width {width:.2f}"),
-    Row("train", _CI.format("AUC"), "0.95", "AUC", note="width {width:.2f}"),
-    Row("train", _CI.format("balanced accuracy"), "0.95", "balanced accuracy",
-        note="width {width:.2f}"),
-    Row("tuned", "95 % CI of a participant's probability", "0.95", "probability",
-        note="width {width:.2f}"),
-    Row("tuned", _CI.format("AUC"), "0.95", "AUC", note="width {width:.2f}"),
-    Row("tuned", _CI.format("balanced accuracy"), "0.95", "balanced accuracy",
-        note="width {width:.2f}"),
     *(
-        Row("validate", f"{_CI.format(name)}, shapes {shapes}", "0.95", f"{of}, shapes {shapes}")
-        for name, of in (
-            ("an AUC", "AUC"),
+        Row("intervals", f"CI of {score}, 1 / 5 repeats", "0.95", _BOTH.format(f"{of}: CI"),
+            note=_WIDTH)
+        for score, of in (
+            ("AUC", "AUC"),
             ("balanced accuracy", "balanced accuracy"),
-            ("the Brier score", "Brier score"),
-            ("the calibration intercept", "intercept"),
-            ("the calibration slope", "slope"),
+            ("difference of AUC", "AUC, difference"),
         )
-        for shapes in ("chosen on", "new")
+    ),
+    Row("intervals", "AUC / balanced accuracy above chance", "≤ 0.025",
+        "AUC: CI, 5 repeats; balanced accuracy: CI, 5 repeats", "above chance",
+        "above chance, worst"),
+    Row("intervals", "test of two methods, 1 / 5 repeats", _FEW,
+        _BOTH.format("AUC: test, no signal"), "wrong", "wrong, worst"),
+    Row("intervals", "any of eight after Holm", _FEW, _BOTH.format("AUC: test, no signal"),
+        "family wrong", "family wrong, worst"),
+    Row("intervals", "difference of 0.15 found, 40 / 80 / 200 participants",
+        "at most {stated, 40:.2f} / {stated, 80:.2f} / {stated, 200:.2f}", _POWER,
+        "found, 40; found, 80; found, 200", ""),
+    Row("intervals", "not inferior by 0.03, loses 0.03 to 0.06 / nothing", "≤ 0.025 / ",
+        "AUC: not inferior, loses 0.03 to 0.06, 5 repeats; "
+        "AUC: not inferior, loses nothing, 5 repeats", "found, 200", ""),
+    Row("shares", "CI of sensitivity, specificity", "0.95", "CI", note=_WIDTH),
+    *(
+        Row(part, f"CI of {name}", "0.95", of, note=_WIDTH)
+        for part in ("train", "tuned")
+        for name, of in (
+            ("a participant's probability", "probability"),
+            ("AUC", "AUC"),
+            ("balanced accuracy", "balanced accuracy"),
+        )
+    ),
+    *(
+        Row("validate", f"CI of {name}, two generators", "0.95",
+            f"{of}, shapes chosen on; {of}, shapes new")
+        for name, of in (
+            ("AUC", "AUC"),
+            ("balanced accuracy", "balanced accuracy"),
+            ("Brier score", "Brier score"),
+            ("calibration intercept", "intercept"),
+            ("calibration slope", "slope"),
+        )
     ),
     Row("validate", "a gain by recalibrating is shown where there is none", "≤ 0.025",
         "gain, shapes chosen on"),
-    Row("card", _CI.format("the AUC here"), "0.95", "here"),
-    Row("card", _CI.format("the difference from the card"), "0.95", "difference"),
+    Row("card", "CI of the AUC here", "0.95", "here"),
+    Row("card", "CI of the difference from the card", "0.95", "difference"),
     Row("card", "a difference is stated, same population", _FEW, "differs, effect 0.7 of 0.7",
         "mean", "most"),
     Row("card", "a difference is stated, half the effects there", "",
         "differs, effect 0.35 of 0.7", "mean", "most"),
     *(
-        Row("effects", f"95 % CI of Hedges' g, {noise} values", "0.95", f"g, {noise}", "mean",
-            "min")
-        for noise in effects.NOISE
+        Row("effects", f"CI of {name}, {' / '.join(effects.NOISE)} values", "0.95",
+            "; ".join(f"{of}, {noise}" for noise in effects.NOISE), "mean", "min")
+        for name, of in (("Hedges' g", "g"), ("a feature's AUC", "AUC"))
     ),
-    Row("effects", "p of a feature without difference", _FEW, "p < 0.05", "mean", "max"),
-    Row("effects", "false share of features with q < 0.05", _FEW, "q < 0.05", "mean", "max"),
+    Row("effects", "CI of eta squared", "0.95", "eta squared", "mean", "min"),
+    Row("effects", "p of a feature", _FEW, "p < 0.05", "mean", "max"),
     Row("effects", "p adjusted for age and sex", _FEW, "p adjusted < 0.05", "mean", "max"),
-    Row("missing", "35 % of patients' epochs lack a channel: found", "",
-        "missing channel, found", "mean", "min"),
-    Row("missing", "any false alarm of 16 channels", _FEW, "missing channel, false alarm", "mean",
+    Row("effects", "false share of q < 0.05", _FEW, "q < 0.05", "mean", "max"),
+    Row("missing", "missing in 35 % of patients' epochs: found", "", "missing channel, found",
+        "mean", "min"),
+    Row("missing", "false alarm, 16 channels", _FEW, "missing channel, false alarm", "mean",
         "max"),
-    Row("stable", "false selections per study", "≤ 1", "false selections", "mean", "max"),
-    Row("stable", "CI of stability holds that of many halves", "0.95",
-        "stability, same participants", "mean", "min"),
-    Row("stable", "it holds that of other participants", "not stated", "stability, others", "mean",
-        "min"),
+    Row("stable", "false selections", "≤ 1", "false selections", "mean", "max"),
+    Row("stable", "CI of stability, these participants", "0.95", "stability, same participants",
+        "mean", "min"),
+    Row("stable", "the same, others", "not stated", "stability, others", "mean", "min"),
 ]  # fmt: skip
 ROWS += [
     *(
@@ -191,10 +198,10 @@ ROWS += [
             f"interval, {n}")
         for n in scores.SIZES
     ),
-    Row("scores", f"`train`: {_CI.format('R²')}", "0.95", "R2"),
-    Row("scores", f"`train`: {_CI.format('Spearman')}", "0.95", "spearman"),
+    Row("scores", "`train`: CI of R²", "0.95", "R2"),
+    Row("scores", "`train`: CI of Spearman's r", "0.95", "spearman"),
     *(
-        Row("scores", f"`validate`: {_CI.format(name)}", "0.95", f"fixed: {name}")
+        Row("scores", f"`validate`: CI of {name}", "0.95", f"fixed: {name}")
         for name in ("R2", "Spearman", "Pearson", "mean absolute error", "slope", "mean error")
     ),
 ]  # fmt: skip
@@ -213,11 +220,12 @@ def page_rows(results: dict[str, Any]) -> str:
             "|---|---|---|---|",
         ]
         for row in (row for row in ROWS if row.part == name):
-            of = stored["measured"][row.of]
-            note = f", {row.note.format(**of)}" if row.note else ""
-            lines.append(
-                f"| {row.text}{note} | {row.nominal} | {of[row.mean]:.3f} | {of[row.worst]:.3f} |"
-            )
+            values = stored["measured"]
+            of = [values[name] for name in row.of.split("; ")]
+            notes = " / ".join(row.note.format(**each) for each in of if row.note)
+            cells = [f"{row.text}{', ' if notes else ''}{notes}", row.nominal.format(**of[-1])]
+            cells += [row.measured(values, column) for column in ("mean", "worst")]
+            lines.append(f"| {' | '.join(cells)} |")
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 

@@ -29,7 +29,14 @@ from threadpoolctl import threadpool_limits
 
 from idfsmec.evaluation.statistics import compare_folds, power
 from idfsmec.evaluation.study_size import MARGIN
-from idfsmec.metrics import auc, auc_interval, fold_interval, holm, wilson_interval
+from idfsmec.metrics import (
+    CROSS_VALIDATED,
+    auc,
+    auc_interval,
+    fold_interval,
+    holm,
+    wilson_interval,
+)
 from idfsmec.prediction.folds import make_folds
 
 N_CHANNELS, N_FEATURES, N_NEW, N_METHODS = 8, 5, 1500, 9
@@ -87,10 +94,10 @@ def decide(X: np.ndarray, y: np.ndarray, new: np.ndarray, kind: str) -> np.ndarr
     return np.asarray((new.mean(axis=1) - (means[0] + means[1]) / 2) @ w)
 
 
-def score(decisions: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
-    """AUC, balanced accuracy and sensitivity."""
+def score(decisions: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """AUC and balanced accuracy."""
     hits, rejections = (decisions[y == 1] > 0).mean(), (decisions[y == 0] <= 0).mean()
-    return auc(decisions, y == 1), (hits + rejections) / 2, hits
+    return auc(decisions, y == 1), (hits + rejections) / 2
 
 
 def study(
@@ -114,7 +121,7 @@ def study(
             for at, (train, test) in enumerate(splits):
                 for method, of in enumerate(population.methods):
                     held_out = decide(X[train][..., of], y[train], X[test][..., of], kind)
-                    scores[repeat, at, method] = score(held_out, y[test])[:2]
+                    scores[repeat, at, method] = score(held_out, y[test])
                     if method == 0:
                         decisions[repeat, test] = held_out
                         influence[repeat, test] = influences(
@@ -126,6 +133,49 @@ def study(
         "decisions": decisions,
         "influence": influence,
         "y": y,
+    }
+
+
+def shares(signal: str, n: int, share: float, kind: str, seed: int) -> list[dict[str, Any]]:
+    """Whether CIs of sensitivity and specificity hold those of the final model."""
+    population = Population(SIGNALS[signal], seed, kind)
+    X, y = population.draw(n, share, 1)
+    new, new_y = population.draw(N_NEW, 0.5, 1)
+    final, held_out = decide(X, y, new, kind) > 0, np.zeros(n)
+    for repeat in range(3):
+        folds = make_folds(
+            y, np.arange(n), n_splits=min(10, int(y.sum())), random_state=100 * seed + repeat
+        )
+        for train, test in folds:
+            held_out[test] += decide(X[train], y[train], X[test], kind)
+    rows = []
+    for k in (0, 1):
+        hits, n_class = ((held_out > 0) == k)[y == k].sum(), (y == k).sum()
+        row: dict[str, Any] = {"signal": signal, "n": n, "share": share, "class": k}
+        for name, inflation in (("Wilson", 1.0), ("CI", CROSS_VALIDATED)):
+            low, high = wilson_interval(hits / inflation, n_class / inflation)
+            row |= {
+                name: low <= (final == k)[new_y == k].mean() <= high,
+                f"{name} width": high - low,
+            }
+        rows.append(row)
+    return rows
+
+
+def measure_shares(n_studies: int, n_jobs: int, kind: str = "skewed") -> dict[str, Any]:
+    """Mean and worst coverage of the CIs of sensitivity and specificity, and mean width."""
+    cells = itertools.product(SIGNALS, (200, 80, 40), (0.5, 0.2))
+    seeds = range(FIRST_SEED, FIRST_SEED + n_studies)
+    jobs = [delayed(shares)(*cell, kind, seed) for cell in cells for seed in seeds]
+    rows = pd.DataFrame(itertools.chain.from_iterable(Parallel(n_jobs, verbose=1)(jobs)))
+    means = rows.groupby(["signal", "n", "share"]).mean()
+    return {
+        name: {
+            "mean": round(float(means[name].mean()), 4),
+            "worst": round(float(means[name].min()), 4),
+            "width": round(float(means[f"{name} width"].mean()), 4),
+        }
+        for name in ("Wilson", "CI")
     }
 
 
@@ -167,8 +217,6 @@ def judge(studied: dict[str, Any], repeats: int) -> Iterator[dict[str, Any]]:
     reach = 1.96 * error / (mean * (1 - mean))
     ends = special.expit(special.logit(mean) + np.array([-reach, reach]))
     yield compared("AUC: influence curves", *ends, truth[0, 0])
-    hits = int((decisions.mean(axis=0)[y == 1] > 0).sum())
-    yield compared("sensitivity: Wilson, pooled", *wilson_interval(hits, n_ill), truth[0, 2])
     index = pd.MultiIndex.from_product([range(repeats), range(n_splits)])
     for at, name in enumerate(SCORES):
         frame = pd.DataFrame(scores[..., at].reshape(-1, N_METHODS), index)

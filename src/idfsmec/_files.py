@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import codecs
 import glob
-import gzip
 import hashlib
-import json
 import math
 import os
 import platform
@@ -58,6 +56,8 @@ def replacing(*paths: Path) -> Iterator[list[Path]]:
 
 def write_json(path: Path, value: Any) -> None:
     """Write what JSON can hold, for readers."""
+    import json  # here, since every start of the command line loads this module
+
     text = json.dumps(value, indent=1, ensure_ascii=False, default=str)
     with replacing(path) as (temporary,):
         temporary.write_text(text + "\n", encoding="utf-8")
@@ -247,6 +247,8 @@ def read_utf8(path: Path) -> bytes:
     check_readable(path)
     content = path.read_bytes()
     if path.suffix.lower() == ".gz":
+        import gzip  # as json above
+
         content = gzip.decompress(content)
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16").encode()

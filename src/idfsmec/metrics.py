@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
-from scipy.stats import rankdata
+from scipy.stats import kendalltau, rankdata
 
 Scores = dict[str, float]
 Floats = NDArray[np.float64]
@@ -40,6 +40,10 @@ SCORE_CRITERIA = (*SCORE_METRICS[:3], "subject_neg_squared_error")
 #: Level of each of two families of facts, so that both together are wrong in 5 % of studies; how
 #: many times the p-value of a pair of facts counts; power of statements about what is found.
 FACT_ALPHA, PAIR_WEIGHT, POWER = 0.025, 5.0, 0.8
+#: By how much the variance of a share of subjects held out in folds exceeds that of independent
+#: ones: each fold, and the final model, has a training set of its own. Chosen on one generator of
+#: studies (``factors`` of benchmarks/quality/intervals.py), judged on others (docs/guarantees.md).
+CROSS_VALIDATED = 1.5
 #: Decisions of a linear SVM times this are log odds, roughly: at its margin it is sure by 88 %.
 SVM_SLOPE = 2.0
 
@@ -211,6 +215,25 @@ def auc(values: Floats, positive: NDArray[np.bool_]) -> float:
     return float(won / 2 / (inside.size * outside.size))
 
 
+def concordance(values: Floats, score: Floats) -> float:
+    """Return the share of pairs with different scores whose values are in their order, ties half.
+
+    Of two classes it is the AUC; of scores (1 + Somers' D) / 2, Harrell's C. NaN without such
+    pairs.
+    """
+    if np.ptp(score) == 0 or np.isnan(values).any():
+        return float("nan")
+    if np.ptp(values) == 0:
+        return 0.5
+    n_pairs = [
+        score.size * (score.size - 1) - (counts * (counts - 1)).sum()
+        for counts in (np.unique(column, return_counts=True)[1] for column in (values, score))
+    ]
+    return float(
+        0.5 + 0.5 * kendalltau(values, score).statistic * np.sqrt(n_pairs[0] / n_pairs[1])
+    )
+
+
 def auc_from_ranks(ranks: Floats, member: Floats) -> Floats:
     """Return the AUC of each column for many labellings at once, from ranks.
 
@@ -264,6 +287,19 @@ def expected_critical_p(n_facts: int) -> float:
     """
     n_pairs = n_facts * (n_facts - 1) / 2
     return FACT_ALPHA / max(2 * n_facts + n_pairs / PAIR_WEIGHT, 1)
+
+
+def concordance_interval(value: float, n: int) -> tuple[float, float]:
+    """Return a 95 % CI of a concordance, by Fisher's z of Kendall's tau.
+
+    Its variance is 0.437 / (n - 4) (Fieller, Hartley and Pearson, Biometrika 44, 470-481, 1957).
+    """
+    if not np.isfinite(value) or n < 5:
+        return float("nan"), float("nan")
+    z = np.arctanh(np.clip(2 * value - 1, -1 + 1e-9, 1 - 1e-9))
+    ends = z + np.array([-1, 1]) * special.ndtri(0.975) * np.sqrt(0.437 / (n - 4))
+    low, high = (1 + np.tanh(ends)) / 2
+    return float(low), float(high)
 
 
 def auc_interval(
@@ -442,11 +478,15 @@ def share_interval(
 def auc_by_fold(decisions: Floats, y: Codes, fold_of: Codes) -> Floats:
     """Return the AUC of the subjects of each fold, mean over the classes that occur there.
 
-    Decisions have the shape (n_subjects, n_classes); a fold of one class has NaN.
+    Decisions have the shape (n_subjects, n_classes); a fold of one class has NaN. With one column
+    y is a score, and the AUC the concordance.
     """
     aucs = []
     for fold in np.unique(fold_of):
         here = fold_of == fold
+        if decisions.shape[1] == 1:
+            aucs.append(concordance(decisions[here, 0], y[here]))
+            continue
         classes, codes = np.unique(y[here], return_inverse=True)
         several = classes.size > 1
         aucs.append(mean_auc(decisions[here][:, classes], codes) if several else np.nan)
@@ -463,38 +503,52 @@ def wilson_interval(hits: float, n: float, z: float = 1.959963984540054) -> tupl
 
 
 def diagnostic_scores(
-    positive: NDArray[np.bool_], flagged: NDArray[np.bool_], prevalence: float
+    positive: NDArray[np.bool_],
+    flagged: NDArray[np.bool_],
+    prevalence: float,
+    inflation: float = 1.0,
 ) -> dict[str, dict[str, float]]:
     """Return sensitivity, specificity and predictive values of subjects, with 95 % CIs.
 
-    Predictive values are those at the given prevalence. They follow from likelihood ratios, whose
-    CIs follow from Wilson's of both shares (MOVER-R: Newcombe, Statistical Methods in Medical
-    Research 25, 1774-1791, 2016). What needs a class that is not there is left out.
+    The variance of a share is that of independent subjects times ``inflation``, such as
+    :data:`CROSS_VALIDATED`. Predictive values are those at the given prevalence. They follow from
+    likelihood ratios, whose CIs follow from Wilson's of both shares (MOVER-R: Newcombe,
+    Statistical Methods in Medical Research 25, 1774-1791, 2016). What needs a class that is not
+    there is left out.
     """
     n_ill, n_well = int(positive.sum()), int((~positive).sum())
     hits, alarms = int(flagged[positive].sum()), int(flagged[~positive].sum())
     scores: dict[str, tuple[float, float, float]] = {}
     if n_ill:
-        scores["sensitivity"] = hits / n_ill, *wilson_interval(hits, n_ill)
+        scores["sensitivity"] = hits / n_ill, *_share_limits(hits, n_ill, inflation)
     if n_well:
-        scores["specificity"] = 1 - alarms / n_well, *wilson_interval(n_well - alarms, n_well)
+        limits = _share_limits(n_well - alarms, n_well, inflation)
+        scores["specificity"] = 1 - alarms / n_well, *limits
     odds = prevalence / (1 - prevalence)
     if n_ill and n_well and hits + alarms:
-        low, ratio, high = _ratio_of_shares(hits, n_ill, alarms, n_well)
+        low, ratio, high = _ratio_of_shares(hits, n_ill, alarms, n_well, inflation)
         value, *ends = (1 - 1 / (1 + odds * of) for of in (ratio, low, high))
         scores["PPV"] = value, ends[0], ends[1]
     if n_ill and n_well and hits + alarms < n_ill + n_well:
-        low, ratio, high = _ratio_of_shares(n_ill - hits, n_ill, n_well - alarms, n_well)
+        missed = n_ill - hits, n_ill, n_well - alarms, n_well
+        low, ratio, high = _ratio_of_shares(*missed, inflation)
         value, *ends = (1 / (1 + odds * of) for of in (ratio, high, low))
         scores["NPV"] = value, ends[0], ends[1]
     names = ("mean", "low", "high")
     return {name: dict(zip(names, score, strict=True)) for name, score in scores.items()}
 
 
-def _ratio_of_shares(hits: int, n: int, alarms: int, m: int) -> tuple[float, float, float]:
+def _share_limits(hits: int, n: int, inflation: float) -> tuple[float, float]:
+    return wilson_interval(hits / inflation, n / inflation)
+
+
+def _ratio_of_shares(
+    hits: int, n: int, alarms: int, m: int, inflation: float
+) -> tuple[float, float, float]:
     """Return the ratio of two shares between the ends of its 95 % CI; infinite over 0."""
     p, q = hits / n, alarms / m
-    (p_low, p_high), (q_low, q_high) = wilson_interval(hits, n), wilson_interval(alarms, m)
+    p_low, p_high = _share_limits(hits, n, inflation)
+    q_low, q_high = _share_limits(alarms, m, inflation)
     below = q_high * (2 * q - q_high)
     low = p * q - np.sqrt(max((p * q) ** 2 - p_low * (2 * p - p_low) * below, 0.0))
     low = low / below if below else p_low * (2 * p - p_low) / (2 * p * q)
@@ -506,17 +560,22 @@ def _ratio_of_shares(hits: int, n: int, alarms: int, m: int) -> tuple[float, flo
 
 
 def net_benefit(
-    positive: NDArray[np.bool_], probability: Floats, threshold: float, prevalence: float
+    positive: NDArray[np.bool_],
+    probability: Floats,
+    threshold: float,
+    prevalence: float,
+    inflation: float = 1.0,
 ) -> dict[str, float]:
     """Return the net benefit of acting on probabilities from a threshold on, with its 95 % CI.
 
     ``all`` is that of acting on every subject (Vickers and Elkin, Medical Decision Making 26,
-    565-574, 2006). The CI follows from Wilson's of both shares (MOVER).
+    565-574, 2006). The CI follows from Wilson's of both shares (MOVER); ``inflation`` as in
+    :func:`diagnostic_scores`.
     """
     flagged, n = probability >= threshold, np.array([positive.sum(), (~positive).sum()])
     hits = np.array([flagged[positive].sum(), flagged[~positive].sum()])
     shares = hits / n
-    limits = np.array([wilson_interval(*counts) for counts in zip(hits, n, strict=True)])
+    limits = np.array([_share_limits(*of, inflation) for of in zip(hits, n, strict=True)])
     cost = threshold / (1 - threshold) * (1 - prevalence)
     (down, up), (fewer, more) = np.abs(limits - shares[:, None])
     value = prevalence * shares[0] - cost * shares[1]

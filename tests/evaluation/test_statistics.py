@@ -31,6 +31,11 @@ class TestFoldComparisons:
             scores["a"].to_numpy().reshape(3, 5), 50
         )
 
+    @pytest.mark.parametrize(("n_splits", "n_train", "n"), [(2, 20, 40), (4, 30, 40)])
+    def test_the_participants_are_those_trained_on_and_those_held_out(self, n_splits, n_train, n):
+        scores = pd.Series(np.linspace(0.6, 0.9, n_splits))
+        assert interval_by_fold(scores, n_train) == fold_interval(scores.to_numpy(), n)
+
     def test_p_is_below_a_twentieth_exactly_where_the_interval_leaves_zero_out(self):
         rng = np.random.default_rng(0)
         scores = pd.DataFrame(rng.normal(size=(6, 40)) + np.linspace(0, 2, 40))

@@ -86,8 +86,16 @@ def test_tables_that_cannot_be_compared_are_refused(clinics):
     with pytest.raises(InputError, match="at least two tables"):
         join_tables({"Bern": clinics["Bern"]})
     three = make_clinic(0, n_subjects=18, n_classes=3)
-    with pytest.raises(InputError, match="transfer needs the same two in all tables"):
+    with pytest.raises(InputError, match="two classes, and three has BD, HC and MDD"):
         join_tables({"Bern": clinics["Bern"], "three": three})
+    bern = clinics["Bern"]
+    named = FeatureTable(bern.X, bern.y.replace("HC", "well"), bern.subjects)
+    with pytest.raises(InputError, match="the labels of named are MDD and well, those of Bern HC"):
+        join_tables({"Bern": bern, "named": named})
+    number = pd.DataFrame({"bdi": bern.subjects.str[-2:].astype(int)})
+    scored = FeatureTable(bern.X, bern.y, bern.subjects, rows=number).with_target("bdi")
+    with pytest.raises(InputError, match=r"scored has the score bdi, Bern the .*: transfer needs"):
+        join_tables({"scored": scored, "Bern": bern})
     with pytest.raises(InputError, match="table few has 3 participants of a class"):
         join_tables({"Bern": clinics["Bern"], "few": make_clinic(3, n_subjects=6)})
     with pytest.raises(InputError, match="cannot be cut by condition"):

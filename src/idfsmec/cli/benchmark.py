@@ -118,9 +118,6 @@ def benchmark(
     }
     protocol = {key: value for key, value in changes.items() if value is not None}
     named = read_tables(paths, condition, per, target, order, by)
-    if "audit" in experiments and any(table.target.is_numeric for table in named.values()):
-        remark("the audit takes classes, and is left out", "yellow")
-        experiments.remove("audit")
     chosen = {"methods": options.split_names(methods)}
     workers = {"classifier": classifier, "n_jobs": n_jobs}
     imputers = None if imputer is None else [imputer]
@@ -301,8 +298,8 @@ def _print_transfer(results: Results) -> None:
     for harmonized in matrix["harmonized"].drop_duplicates().tolist():
         cells = pivot_matrix(matrix, method, harmonized)
         cells.columns = [f"tested on {name}" for name in cells]
-        how = ", tables harmonized" if harmonized else ""
-        what = f"{name_metric(matrix)} (95 % CI) of {method}{how}"
+        note = ", tables harmonized" if harmonized else ""
+        what = f"{name_metric(matrix)} (95 % CI) of {method}{note}"
         title = f"{what}; all methods: transfer.csv"
         show_frame(title, cells.rename_axis("trained on").reset_index())
 

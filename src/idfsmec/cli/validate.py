@@ -123,9 +123,11 @@ def _extract(model: Model, path: Path, skip: bool, n_jobs: int) -> FeatureTable:
     from idfsmec.recordings import find_recordings
 
     recordings = find_recordings(str(path), absent_ok=skip)
-    how = "skip" if skip else "raise"
+    on_error = "skip" if skip else "raise"
     with shown("recordings", describe=lambda outcome: Path(outcome.source).name) as progress:
-        return extract_subjects(model, recordings, n_jobs=n_jobs, on_error=how, progress=progress)
+        return extract_subjects(
+            model, recordings, n_jobs=n_jobs, on_error=on_error, progress=progress
+        )
 
 
 def _is_manifest(path: Path) -> bool:

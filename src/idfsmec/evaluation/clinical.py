@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.special import expit, logit
 
 from idfsmec.errors import InputError
 from idfsmec.metrics import (
+    CROSS_VALIDATED,
     Codes,
     Floats,
     auc,
@@ -69,36 +71,38 @@ def summarise_clinical(
     prior: float,
     groups: Mapping[str, Sequence[str]],
     prevalence: float | None,
+    inflation: float = CROSS_VALIDATED,
 ) -> dict[str, Any]:
     """Return sensitivity, specificity, predictive values and decision curve of ``label``.
 
     Probabilities are those of subjects held out, for a class as frequent as ``prior``; the
-    prevalence is by default that among them.
+    prevalence is by default that among them. ``inflation`` is 1 for a fixed model.
     """
     prevalence = float(positive.mean()) if prevalence is None else prevalence
-    scored = []
+    scored, score = [], partial(diagnostic_scores, inflation=inflation)
     for by in ("sex", "age", "site"):
         of = groups.get(by, ())
         order = AGE_GROUPS if by == "age" else sorted(set(of) - {""})
         for name in (name for name in order if name in of):
             here = np.array([each == name for each in of])
             counts = np.bincount(positive[here], minlength=2).tolist()
-            scores = diagnostic_scores(positive[here], probability[here] > 0.5, prevalence)
+            scores = score(positive[here], probability[here] > 0.5, prevalence)
             scored.append({"by": by, "group": name, "n_subjects": counts, "scores": scores})
     # Probabilities are meant for the prior; where the class is rarer, they are lower.
     there = expit(logit(probability) + logit(prevalence) - logit(prior))
     flagged = probability > 0.5
     at_prevalence = [
-        {"prevalence": at, "scores": diagnostic_scores(positive, flagged, at)}
-        for at in _PREVALENCES
+        {"prevalence": at, "scores": score(positive, flagged, at)} for at in _PREVALENCES
     ]
     return {
         "class": str(label),
         "prevalence": prevalence,
         "at_prevalence": at_prevalence,
-        "scores": diagnostic_scores(positive, flagged, prevalence),
+        "scores": score(positive, flagged, prevalence),
         "groups": scored,
-        "decision_curve": [net_benefit(positive, there, at, prevalence) for at in _THRESHOLDS],
+        "decision_curve": [
+            net_benefit(positive, there, at, prevalence, inflation) for at in _THRESHOLDS
+        ],
     }
 
 
@@ -140,7 +144,9 @@ def summarise_classes(
             ]
             ci = fold_interval(by_fold, y.size) if np.isfinite(by_fold).any() else None
             value, *ends = [np.nan] * 3 if ci is None else [ci.mean, ci.low, ci.high]
-        scores = diagnostic_scores(is_k, predicted == k, share) if 0 < share < 1 else {}
+        inflation = 1.0 if fold_of is None else CROSS_VALIDATED
+        known = is_k, predicted == k, share, inflation
+        scores = diagnostic_scores(*known) if 0 < share < 1 else {}
         interval = {"mean": value, "low": ends[0], "high": ends[1]}
         row = {"class": str(label), "n_subjects": int(is_k.sum()), "auc": interval}
         rows.append({**row, "scores": scores})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -187,9 +188,7 @@ def _with_standard_names(table: FeatureTable) -> FeatureTable:
         return table
     split = [split_column(str(column)) for column in table.X.columns]
     columns = [join_column(names[channel], feature) for channel, feature in split]
-    info = table.target.info() if table.target.is_numeric else {}
-    X = table.X.set_axis(columns, axis=1)
-    return FeatureTable(X, table.y, table.subjects, info, rows=table.rows)
+    return replace(table, X=table.X.set_axis(columns, axis=1))
 
 
 def _check_labels(tables: Mapping[str, FeatureTable]) -> None:
@@ -200,12 +199,14 @@ def _check_labels(tables: Mapping[str, FeatureTable]) -> None:
     known = {name: sorted(table.y.astype(str).unique()) for name, table in tables.items()}
     first = next(iter(known))
     for name, labels in known.items():
-        if labels != known[first] or len(labels) != 2:
+        table = tables[name]
+        if len(labels) != 2:
+            raise InputError(f"transfer needs two classes, and {name} has {listing(labels)}")
+        if labels != known[first]:
             raise InputError(
                 f"the labels of {name} are {listing(labels)}, those of {first} "
                 f"{listing(known[first])}: transfer needs the same two in all tables"
             )
-        table = tables[name]
         if (fewest := most_splits(table.y, table.subjects)) < _FEWEST:
             raise InputError(
                 f"table {name} has {fewest} participants of a class, and transfer needs {_FEWEST}"

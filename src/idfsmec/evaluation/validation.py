@@ -355,7 +355,7 @@ class _Made:
     ) -> dict[str, Any]:
         classes, positive, given = self.model.classes, self.true == 1, self.probabilities[:, 1]
         prior = self.model.prior[1]
-        clinical = summarise_clinical(classes[1], positive, given, prior, {}, prevalence)
+        clinical = summarise_clinical(classes[1], positive, given, prior, {}, prevalence, 1.0)
         clinical["groups"] = groups
         metrics = {
             "roc_auc": self.main_score(),

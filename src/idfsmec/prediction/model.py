@@ -378,8 +378,8 @@ def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = Fal
     with replacing(path) as (beside,):
         beside.write_bytes(content)
         with zipfile.ZipFile(beside, "a") as archive:
-            about = json.dumps(description, indent=1, allow_nan=False)
-            archive.writestr(_member(_ABOUT), about)
+            text = json.dumps(description, indent=1, allow_nan=False)
+            archive.writestr(_member(_ABOUT), text)
     if model.digest:
         write_digest(path, checksum, model.digest)
     return path

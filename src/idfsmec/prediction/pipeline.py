@@ -62,7 +62,7 @@ from idfsmec.metrics import (
 )
 from idfsmec.prediction.adjuster import Adjuster, Corrections
 from idfsmec.prediction.folds import FEWEST_SCORES, Fold, make_inner_folds, most_splits
-from idfsmec.prediction.harmonizer import SiteHarmonizer
+from idfsmec.prediction.harmonizer import SiteHarmonizer, per_sample
 from idfsmec.prediction.imputer import ChannelImputer
 from idfsmec.prediction.ridge import LinearRidge
 from idfsmec.prediction.samples import (
@@ -305,13 +305,8 @@ class SamplesRegressor(RegressorMixin, SamplesEstimator):
 
 def _sites_of(X: Any, sites: ArrayLike | None) -> NDArray[np.str_] | None:
     """Return the names of sites: those given, or else the level "site" of the index of X."""
-    sites = index_level(X, SITE) if sites is None else sites
-    if sites is None:
-        return None
-    names = np.asarray(sites)
-    if names.shape != (len(X),):
-        raise InputError(f"sites has shape {names.shape} for {len(X)} samples", argument="sites")
-    return names.astype(str)
+    names = index_level(X, SITE) if sites is None else per_sample("sites", sites, len(X))
+    return None if names is None else names.astype(str)
 
 
 def _covariates_of(X: Any, covariates: Any) -> pd.DataFrame | None:

@@ -19,7 +19,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from idfsmec._files import replacing
-from idfsmec.audit import Audit, audits_of, verdict
+from idfsmec.audit import Audit, audits_of, sentences
 from idfsmec.errors import listing
 from idfsmec.evaluation import Results
 from idfsmec.metrics import SCORE_METRICS
@@ -539,34 +539,36 @@ def describe_audit(audit: Audit) -> dict[str, Any]:
     tiles.append(("EEG", audit.eeg or None, "eeg"))
     if audit.suspects:
         decided = audit.matched.get("estimable") and not audit.matched["failed"]
-        tiles.append(("EEG, matching facts", audit.matched if decided else None, "matched"))
+        if not audit.score:
+            tiles.append(("EEG, matching facts", audit.matched if decided else None, "matched"))
         if audit.regressed:
             tiles.append(("EEG, facts regressed out", audit.regressed, "regressed"))
     return {
         "level": audit.level,
+        "measure": sentences.measure_of(audit),
         "open": audit.level in {"red", "amber"},
-        "title": verdict.TITLES[audit.why],
-        "verdict": " ".join(verdict.say(audit, "reason", "consequence")),
-        "missed": " ".join(verdict.say(audit, "missed")),
-        "subjects": verdict.count_classes(audit.n_subjects, audit),
-        "folds": verdict.say_folds(audit),
+        "title": sentences.title_of(audit),
+        "verdict": " ".join(sentences.say(audit, "reason", "consequence")),
+        "missed": " ".join(sentences.say(audit, "missed")),
+        "subjects": sentences.count_classes(audit.n_subjects, audit),
+        "folds": sentences.say_folds(audit),
         "tiles": [
-            (name, score, " ".join(verdict.say(audit, part))) for name, score, part in tiles
+            (name, score, " ".join(sentences.say(audit, part))) for name, score, part in tiles
         ],
-        "sentences": verdict.say(audit, "evidence", "adjusted"),
+        "sentences": sentences.say(audit, "evidence", "adjusted"),
         "variables": rows,
-        "leaks": verdict.say(audit, "leaks"),
+        "leaks": sentences.say(audit, "leaks"),
         "claims": [
             {"name": words, **audit.leaks[name]}
             for name, words in _CLAIMS.items()
-            if audit.leaks.get(name)
+            if audit.leaks.get(name) and not audit.score
         ],
         "run": None,
     }
 
 
 def _variable(row: dict[str, Any], audit: Audit) -> dict[str, Any]:
-    name, direction = verdict.describe_variable(row, audit.classes)
+    name, direction = sentences.describe_variable(row, audit)
     kind = "device or body" if row["kind"] == "signal" else row["kind"]
     suspect = row["variable"] in audit.suspects
     return row | {"name": name, "kind": kind, "where": direction, "suspect": suspect}
@@ -591,7 +593,7 @@ def write_audit_page(
     text = style.render_page(
         "audit_page.html",
         audit=described,
-        title=f"Diagnosis or acquisition: {name}",
+        title=f"{audit.score or 'Diagnosis'} or acquisition: {name}",
         brand="idfsmec audit",
         chips=[chip for chip in (described["subjects"], described["folds"]) if chip],
     )
@@ -640,7 +642,7 @@ def _answers(results: Results, tables: Mapping[str, FeatureTable]) -> dict[str, 
         audit = audits.get(name)
         participants = f"{facts['n_subjects']} participants, "
         if audit is not None and audit.n_subjects:
-            participants += f"{verdict.count_classes(audit.n_subjects, audit)}; "
+            participants += f"{sentences.count_classes(audit.n_subjects, audit)}; "
         participants += f"{facts['n_samples']} samples ({labels})"
         answers["Participants"].append(_answer(name, participants, f"{T}, {R}, {C}"))
         recorded = (
@@ -653,9 +655,9 @@ def _answers(results: Results, tables: Mapping[str, FeatureTable]) -> dict[str, 
             answers["Recording"].append(_answer(name, f"as recorded: {'; '.join(recorded_as)}", C))
         if audit is not None:
             evidence = [
-                _answer(name, line.rstrip("."), C) for line in verdict.say_audit(audit)[1:]
+                _answer(name, line.rstrip("."), C) for line in sentences.say_audit(audit)[1:]
             ]
-            title = _answer(name, f"audit: {verdict.TITLES[audit.why]}", f"{R}: leakage, {C}")
+            title = _answer(name, f"audit: {sentences.title_of(audit)}", f"{R}: leakage, {C}")
             answers["Interpretation"] += [title, *evidence]
     answers["Analysis"] = _analysis(results, tables)
     packages = (results.environment.get("versions") or {}).items()

@@ -296,7 +296,7 @@ def difference_views(table: TableResults) -> Iterator[View]:
 
 
 def say_power(paired: pd.DataFrame, n_subjects: int) -> str:
-    """State how often studies with these standard errors find a difference of 15 points."""
+    """State how often, at most, such studies find a difference of 15 points."""
     errors = paired.loc[paired["standard_error"] > 0, ["standard_error", "df"]]
     if errors.empty:
         return ""
@@ -305,8 +305,8 @@ def say_power(paired: pd.DataFrame, n_subjects: int) -> str:
     ]
     return (
         f"With {n_subjects} participants a difference of {100 * _DIFFERENCE:.0f} points would be "
-        f"found in {percent(float(np.mean(shares)))} of such studies (Holm's correction for "
-        f"{len(paired)} comparisons). A difference that is not significant may still be there."
+        f"found in at most {percent(float(np.mean(shares)))} of such studies (Holm's correction "
+        f"for {len(paired)} comparisons). A difference that is not significant may still be there."
     )
 
 
