@@ -193,17 +193,13 @@ ROWS = [
     Row("stable", "the same, others", "not stated", "stability, others", "mean", "min"),
 ]  # fmt: skip
 ROWS += [
-    *(
-        Row("scores", f"prediction interval of a new participant, {n} in training", "0.95",
-            f"interval, {n}")
-        for n in scores.SIZES
-    ),
-    Row("scores", "`train`: CI of R²", "0.95", "R2"),
-    Row("scores", "`train`: CI of Spearman's r", "0.95", "spearman"),
-    *(
-        Row("scores", f"`validate`: CI of {name}", "0.95", f"fixed: {name}")
-        for name in ("R2", "Spearman", "Pearson", "mean absolute error", "slope", "mean error")
-    ),
+    Row("scores", f"prediction interval, {' / '.join(map(str, scores.SIZES))} participants",
+        "0.95", "; ".join(f"interval, {n}" for n in scores.SIZES)),
+    Row("scores", "`train`: CI of R² / Spearman's r", "0.95", "R2; spearman"),
+    Row("scores", "`validate`: CI of R² / Spearman's / Pearson's r", "0.95",
+        "fixed: R2; fixed: Spearman; fixed: Pearson"),
+    Row("scores", "`validate`: CI of mean absolute error / slope / mean error", "0.95",
+        "fixed: mean absolute error; fixed: slope; fixed: mean error"),
 ]  # fmt: skip
 
 
