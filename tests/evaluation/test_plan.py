@@ -136,6 +136,7 @@ def test_what_cannot_be_reached_is_stated():
 def test_the_command_writes_tables_and_a_figure_and_says_each_in_a_sentence(tmp_path):
     run = CliRunner().invoke(app, ["plan", "--facts", "12", "--out", str(tmp_path / "plan")])
     assert run.exit_code == 0, run.output
+    assert run.output.splitlines()[-1] == "next: idfsmec features FOLDER"
     assert {path.name for path in (tmp_path / "plan").iterdir()} == set(FILES)
     plan = StudyPlan()
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "plan" / "plan.csv"), plan.needed)

@@ -153,6 +153,7 @@ def benchmark(
                 results = add_audit(named, folder, **here)
                 write_reporting_checklist(out / "reporting.md", results, named, overwrite=True)
     print_results(results)
+    say_next("report", results.folder)
     return results
 
 
@@ -251,14 +252,16 @@ def print_results(results: Results) -> None:
     from idfsmec.report.scores import difference_views
     from idfsmec.report.verdict import say_accuracy, summarise_accuracy
 
+    audits = {name: audit.verdict for name, audit in audits_of(results).items()}
     for experiment in ("accuracy", "imputation", "ablation"):
         if len(results.chosen(experiment)):
             _print_means(results, experiment)
     for name in results.chosen()["table"].unique():
         table = TableResults(results, name)
         compared = [view.tested for view in difference_views(table)]
+        level = (audits.get(name) or results.verdicts.get(name, {})).get("level", "")
         score = summarise_prediction(table)
-        how_well = score["sentence"] if score else say_accuracy(summarise_accuracy(table))
+        how_well = score["sentence"] if score else say_accuracy(summarise_accuracy(table), level)
         for text in (how_well, *compared):
             if text:
                 say(f"{name}: {text}")
@@ -269,11 +272,9 @@ def print_results(results: Results) -> None:
         for name in results.chosen(experiment)["table"].unique():
             say(f"{name}: {summarise(results, name).sentence}")
     _print_transfer(results)
-    audits = {name: audit.verdict for name, audit in audits_of(results).items()}
     for name in results.tables:
         print_verdict(name, audits.get(name) or results.verdicts.get(name, {}))
     say("results:", results.folder)
-    say_next("report", results.folder)
     if n_failed := len(results.failures):
         first = results.failures.iloc[0]
         remark(

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import print_verdict, remark, say, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import (
+    print_verdict,
+    remark,
+    say,
+    say_open,
+    show_frame,
+    shown,
+    warnings_as_lines,
+)
 from idfsmec.cli.options import AnyPath, AnyPaths, OnError
 from idfsmec.errors import listing
 
@@ -84,6 +92,7 @@ def predict(
     say(f"predictions of {len(frame)} participants:", output)
     if pages is not None:
         say("pages:", pages)
+        say_open(pages)
     return frame
 
 

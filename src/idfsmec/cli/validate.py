@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import print_verdict, remark, say, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import (
+    print_verdict,
+    remark,
+    say,
+    say_open,
+    show_frame,
+    shown,
+    warnings_as_lines,
+)
 from idfsmec.cli.options import AnyPath, Names, OnError, Per
 
 if TYPE_CHECKING:
@@ -114,6 +122,7 @@ def validate(
     for note in validation.measured["notes"]:
         remark(f"note: {note}")
     say("page:", page)
+    say_open(page)
     return validation
 
 

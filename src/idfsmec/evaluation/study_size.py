@@ -345,8 +345,8 @@ def _answer(ranked: pd.DataFrame, margin: float, smallest: int | None, measure: 
     auc, name = measure.describe(rows[every]), measure.name
     if not rows[every]["low"] > measure.chance:
         return (
-            f"With all {every} electrodes the {name} is not above chance ({auc}), so the number "
-            "of electrodes cannot be decided."
+            f"With all {every} electrodes the {name} is not shown to be above chance ({auc}), "
+            "so the number of electrodes cannot be decided."
         )
     if not fewer:
         return f"The table has one electrode ({auc})."
@@ -518,8 +518,8 @@ class ParticipantCurve:
         auc = self.measure.describe(whole)
         if not whole["low"] > self.measure.chance:
             return (
-                f"With {every} training participants the {name} is not above chance ({auc}), so "
-                "the number of participants cannot be decided."
+                f"With {every} training participants the {name} is not shown to be above chance "
+                f"({auc}), so the number of participants cannot be decided."
             )
         answers = {
             True: f"The {name} still rises with the number of participants",

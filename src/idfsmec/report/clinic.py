@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -13,7 +12,7 @@ from idfsmec.errors import listing
 from idfsmec.evaluation import class_scores
 from idfsmec.report import style
 from idfsmec.report.data import TableResults, View
-from idfsmec.report.text import NOT_DEFINED, percent, share_with_ci
+from idfsmec.report.text import number_with_ci, percent, share_with_ci
 
 #: Groups with fewer participants of a class are pointed out.
 _FEW = 10
@@ -128,14 +127,6 @@ def class_tables(
             "rows": by_true,
         },
     ]
-
-
-def number_with_ci(values: Mapping[str, Any]) -> str:
-    """Write an AUC with its 95 % CI."""
-    numbers = [values[end] for end in ("mean", "low", "high")]
-    if None in numbers or not np.isfinite(numbers).all():
-        return NOT_DEFINED
-    return "{:.2f} ({:.2f} to {:.2f})".format(*numbers)
 
 
 def describe_clinical(table: TableResults) -> list[dict[str, Any]]:

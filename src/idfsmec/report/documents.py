@@ -33,12 +33,14 @@ from idfsmec.report.text import (
     format_range,
     format_score,
     metric_name,
+    number_with_ci,
     percent,
     plain_records,
     share_with_ci,
     slugify,
     unique_slugs,
 )
+from idfsmec.report.verdict import relate_to_chance
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import column_label, feature_label
 from idfsmec.table.verdicts import NOT_AUDITED
@@ -65,13 +67,6 @@ _MOST_VOTES = 8
 _CALIBRATED = {
     False: "a participant's probability is calibrated on the others",
     True: "prediction intervals follow from errors on held-out participants",
-}
-#: What stands beside the AUC of a model, by whether its CI excludes 0.5 and the audit is red.
-_RELATIONS = {
-    (True, False): "above chance",
-    (True, True): "above chance, but the recordings of the groups differ",
-    (False, False): "not above chance, the 95 % CI includes 0.5",
-    (False, True): "not above chance, and the recordings of the groups differ",
 }
 _CLAIMS = {
     "subject": "correct: participants held out, features selected inside the folds",
@@ -230,7 +225,7 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
     if model.score is not None:
         headline = predicted.describe_model(model)
     if auc := metrics.get("roc_auc"):
-        relation = _RELATIONS[auc["low"] > 0.5, model.audit.get("level") == "red"]
+        relation = relate_to_chance(auc["low"], model.audit.get("level"))
         headline = (
             f"{model.kind} separates {what} with an AUC of {auc['mean']:.2f} on held-out "
             f"participants: {relation}."
@@ -297,7 +292,7 @@ def _tables(model: Model) -> list[Table]:
         counts = list(model.data["subjects"].values())
         tables = [Table(**clinic.score_table(clinical, model.classes, counts))]
         rows = [
-            [percent(row["threshold"]), clinic.number_with_ci(row), f"{row['all']:.2f}"]
+            [percent(row["threshold"]), number_with_ci(row), f"{row['all']:.2f}"]
             for row in clinical["decision_curve"][1::2]
         ]
         header = (f"probability of {clinical['class']}", "net benefit (95 % CI)", "acting on all")
@@ -327,9 +322,7 @@ def _tables(model: Model) -> list[Table]:
     header = ("site", "participants", "accuracy (95 % CI)", "larger class")
     if rows:
         tables.append(Table("Sites left out", text, header, rows))
-    rows = [
-        [percent(share["share"]), clinic.number_with_ci(share)] for share in measured["by_share"]
-    ]
+    rows = [[percent(share["share"]), number_with_ci(share)] for share in measured["by_share"]]
     text = "Held-out participants kept a random share of their channels."
     header = ("channels left", "AUC per participant (95 % CI)")
     return [*tables, Table("Missing channels", text, header, rows)]

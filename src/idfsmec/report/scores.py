@@ -101,13 +101,9 @@ def _accuracy_by_rate(
 
 
 def _what(metric: str) -> str:
-    return (
-        "R²"
-        if metric == "subject_r2"
-        else "Correlation"
-        if metric in SCORE_METRICS
-        else "Accuracy"
-    )
+    """Return what a title says is drawn."""
+    of_scores = {"subject_r2": "R²"} | dict.fromkeys(SCORE_METRICS[1:], "Correlation")
+    return of_scores.get(metric, "Accuracy")
 
 
 def _curve_looks(
@@ -367,9 +363,11 @@ def imputation_views(table: TableResults) -> Iterator[View]:
     for name in data.sort_methods(rows["method"], table.methods):
         tasks = all_tasks[all_tasks["method"] == name]
         curves = data.intervals(tasks, ["imputer", "rate"])
-        title, note = f"{table.label(name)}: accuracy by imputer", table.note("imputation")
-        labels, looks = (title, note, _RATE, metric_name(table.metric)), curves["imputer"]
-        drawn = _curves(table, curves, "rate", style.plain_looks(looks), labels, line="imputer")
+        title = f"{table.label(name)}: {_what(table.metric)} by imputer"
+        labels = title, table.note("imputation"), _RATE, metric_name(table.metric)
+        drawn = _curves(
+            table, curves, "rate", style.plain_looks(curves["imputer"]), labels, line="imputer"
+        )
         most = tasks["rate"].max()
         tested = _test_best(tasks[tasks["rate"] == most], "imputer")
         tested = tested and f"Highest at {percent(most)} missing: {tested}"
@@ -531,7 +529,7 @@ def sensitivity_views(table: TableResults) -> Iterator[View]:
     curves = data.intervals(tasks.sort_values("gamma"), ["lam", "gamma"])
     curves["setting"] = curves["gamma"].map("γ = {:g}".format)
     axes = "λ: redundancy weight", metric_name(table.metric)
-    labels = "Accuracy over λ and γ", table.note("sensitivity"), *axes
+    labels = f"{_what(table.metric)} over λ and γ", table.note("sensitivity"), *axes
     looks, log = style.plain_looks(curves["setting"]), "x" if curves["lam"].min() > 0 else ""
     yield View(_curves(table, curves, "lam", looks, labels, line="setting", log=log), curves)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from idfsmec.evaluation import Results, transfer_matrix
 from idfsmec.evaluation.transfer import OTHERS
 from idfsmec.report import data, style
 from idfsmec.report.data import TableResults, View
+from idfsmec.report.text import number_with_ci, plain_records
 
 # Above this AUC a cell is dark.
 _DARK = 0.8
@@ -31,15 +31,11 @@ def pivot_matrix(matrix: pd.DataFrame, method: str, harmonized: bool = False) ->
     # Within a table nothing is harmonized.
     same = of_method["trained_on"] == of_method["tested_on"]
     shown = of_method[same | (of_method["harmonized"] == harmonized)]
-    cells = shown.assign(text=[_cell(row) for row in shown.to_dict("records")])
+    rows = plain_records(shown.rename(columns={"auc": "mean", "spearman": "mean"}))
+    cells = shown.assign(text=[number_with_ci(row) for row in rows])
     orders = {key: list(dict.fromkeys(shown[key])) for key in ("trained_on", "tested_on")}
     wide = cells.pivot(index="trained_on", columns="tested_on", values="text")
     return wide.reindex(index=orders["trained_on"], columns=orders["tested_on"]).fillna("")
-
-
-def _cell(row: dict[Any, Any]) -> str:
-    value = row["auc"] if "auc" in row else row["spearman"]
-    return f"{value:.2f} ({row['low']:.2f} to {row['high']:.2f})"
 
 
 def name_metric(matrix: pd.DataFrame) -> str:

@@ -22,7 +22,9 @@ from idfsmec.report.text import (
     format_range,
     format_score,
     metric_name,
+    number_with_ci,
     percent,
+    score_with_ci,
     share_with_ci,
 )
 from idfsmec.table.verdicts import NOT_AUDITED
@@ -73,7 +75,7 @@ def plot_validation(validation: Validation, ax: Axes | None = None) -> Axes:
             rows.append((name, group["auc"], style.MUTED))
     ax = style.make_axes(ax, 5.6, 1.6 + 0.28 * len(rows))
     for place, (name, value, color) in enumerate(rows):
-        style.show_values(ax, value["mean"], place, [f"{name}: {_score(main, value)}"])
+        style.show_values(ax, value["mean"], place, [f"{name}: {score_with_ci(main, value)}"])
         estimate = [value[end] for end in ("mean", "low", "high")]
         style.draw_estimate(ax, place, estimate, color, filled=color != style.MUTED)
     is_auc = main == "roc_auc"
@@ -137,7 +139,7 @@ def _sentences(measured: Mapping[str, Any]) -> dict[str, str]:
     if mix["of_usual"]["mean"] is not None and mix["unusual"]["mean"] > 0:
         main = main_metric(measured)
         short = "AUC" if main == "roc_auc" else "R²"
-        unusual += f"; {short} without them {_score(main, mix['of_usual'])}"
+        unusual += f"; {short} without them {score_with_ci(main, mix['of_usual'])}"
     if mix["n_far_outside"]:
         what = "prediction" if "score" in measured else "probability"
         unusual += (
@@ -159,9 +161,9 @@ def _headline(measured: Mapping[str, Any]) -> str:
     main, n_subjects = main_metric(measured), sum(measured["n_subjects"].values())
     found = measured["metrics"][main]
     name = "AUC" if main == "roc_auc" else f"R² of {measured['score']}"
-    headline = f"{name} {_score(main, found)} on {n_subjects} participants"
+    headline = f"{name} {score_with_ci(main, found)} on {n_subjects} participants"
     if "score" in measured:
-        better = "better" if (found["low"] or -1) > 0 else "not better"
+        better = "better" if (found["low"] or -1) > 0 else "not shown to be better"
         headline += f", {better} than the mean of the participants trained on"
     for row in measured["card"][:1]:
         low, high = row["difference"]["low"], row["difference"]["high"]
@@ -170,7 +172,7 @@ def _headline(measured: Mapping[str, Any]) -> str:
             relation = "without a CI to compare"
         elif low > 0 or high < 0:
             relation = "it is higher here" if low > 0 else "it is lower here"
-        headline += f"; the model's card says {_score(main, row['card'])}: {relation}"
+        headline += f"; the model's card says {score_with_ci(main, row['card'])}: {relation}"
     return f"{headline}."
 
 
@@ -186,18 +188,19 @@ def _say_calibration(measured: Mapping[str, Any]) -> dict[str, str]:
     elif "slope" in calibration:
         slope = "there is no slope, as the probabilities of the classes do not overlap"
         if calibration["slope"] is not None:
-            slope = f"slope {_number(calibration['slope'])}, right is 1; below 1, probabilities "
-            slope += "are too extreme"
+            slope = f"slope {number_with_ci(calibration['slope'])}, right is 1; below 1, "
+            slope += "probabilities are too extreme"
         said["calibration"] = (
-            f"Calibration: intercept {_number(calibration['intercept'])}, right is 0; {slope}."
+            f"Calibration: intercept {number_with_ci(calibration['intercept'])}, right is 0; "
+            f"{slope}."
         )
     if "recalibration" in measured:
         refit = measured["recalibration"]
         said["recalibration"] = (
             "Intercept and slope fitted to these participants would change the Brier score from "
             f"{refit['brier']:.3f} to {refit['recalibrated']:.3f} (cross-validated; gain "
-            f"{_number(refit['gain'], 3)}): {'a' if refit['gain']['low'] > 0 else 'no'} gain is "
-            "shown."
+            f"{number_with_ci(refit['gain'], 3)}): "
+            f"{'a' if refit['gain']['low'] > 0 else 'no'} gain is shown."
         )
     return said
 
@@ -206,10 +209,11 @@ def _say_line(calibration: Mapping[str, Any]) -> str:
     """Say the mean error and the slope of a predicted score."""
     slope = "not estimable, as all predictions are equal"
     if calibration["slope"] is not None:
-        slope = _number(calibration["slope"])
+        slope = number_with_ci(calibration["slope"])
     return (
-        f"Scores are {_number(calibration['error'])} above their predictions on average, right is "
-        f"0; calibration slope {slope}, right is 1, and below 1 predictions are too far apart."
+        f"Scores are {number_with_ci(calibration['error'])} above their predictions on average, "
+        f"right is 0; calibration slope {slope}, right is 1, and below 1 predictions are too far "
+        "apart."
     )
 
 
@@ -222,17 +226,17 @@ def score_rows(validation: Validation) -> list[list[str]]:
     of_classes = ("roc_auc", "balanced_accuracy", "sensitivity", "specificity", "PPV", "NPV")
     for name in (*of_classes, *SCORE_METRICS[:-1]):
         if name in scores:
-            row = [metric_name(name), _score(name, scores[name]), "", ""]
+            row = [metric_name(name), score_with_ci(name, scores[name]), "", ""]
             if name in card:
                 difference = card[name]["difference"]
-                text = _number(difference)
+                text = number_with_ci(difference)
                 if name not in _PLAIN and difference["low"] is not None:
-                    text = _number({end: 100 * of for end, of in difference.items()}, 0)
-                row[2:] = _score(name, card[name]["card"]), text
+                    text = number_with_ci({end: 100 * of for end, of in difference.items()}, 0)
+                row[2:] = score_with_ci(name, card[name]["card"]), text
             rows.append(row)
     for name, words in (("brier", "Brier score"), ("scaled_brier", "scaled Brier")):
         if name in scores:
-            rows.append([words, _number(scores[name]), "", ""])
+            rows.append([words, number_with_ci(scores[name]), "", ""])
     return rows
 
 
@@ -282,9 +286,9 @@ def _checklist(model: Model, validation: Validation, name: str) -> str:
     groups = "; ".join(
         f"{group['by']} {group['group']} ({sum(group['n_subjects'])} participants): "
         + (
-            f"AUC {_score('roc_auc', group['auc'])}"
+            f"AUC {score_with_ci('roc_auc', group['auc'])}"
             if "auc" in group
-            else f"mean error {_number(group['scores']['error'])}"
+            else f"mean error {number_with_ci(group['scores']['error'])}"
         )
         for group in groups_of(measured)
     )
@@ -337,7 +341,7 @@ def _describe(model: Model, validation: Validation, name: str) -> dict[str, Any]
     """Return the content of the page."""
     measured = validation.measured
     headline, *sentences = describe_validation(validation)
-    card = {row["score"]: _score(row["score"], row["card"]) for row in measured["card"]}
+    card = {row["score"]: score_with_ci(row["score"], row["card"]) for row in measured["card"]}
     shown: tuple[str, ...] = ("roc_auc", "balanced_accuracy")
     if "score" in measured:
         shown = ("subject_r2", "subject_spearman", "subject_mae")
@@ -414,9 +418,9 @@ def _tables(validation: Validation) -> list[Table]:
     if clinical:
         scored = clinic.score_table(clinical, measured["classes"], counts)
         aucs = [
-            _score("roc_auc", measured["metrics"]["roc_auc"]),
+            score_with_ci("roc_auc", measured["metrics"]["roc_auc"]),
             *[""] * len(clinical["at_prevalence"]),
-            *(_score("roc_auc", group["auc"]) for group in groups),
+            *(score_with_ci("roc_auc", group["auc"]) for group in groups),
         ]
         tables.append(
             Table(
@@ -453,24 +457,12 @@ def _group_table(measured: Mapping[str, Any], groups: Sequence[Mapping[str, Any]
     if "score" in measured:
         text = "Errors are scores minus predictions, with 95 % CI over participants."
         header: tuple[str, ...] = ("participants", "number", "mean error", "mean absolute error")
-        cells = [[_number(group["scores"][key]) for key in ("error", "mae")] for group in groups]
+        cells = [
+            [number_with_ci(group["scores"][key]) for key in ("error", "mae")] for group in groups
+        ]
     else:
         text = "AUC is the mean of each class against the rest, with 95 % CI over participants."
         header = ("participants", " / ".join(measured["classes"]), "AUC")
-        cells = [[_score("roc_auc", group["auc"])] for group in groups]
+        cells = [[score_with_ci("roc_auc", group["auc"])] for group in groups]
     rows = [[*row[:2], *row[2]] for row in zip(names, counts, cells, strict=True)]
     return [Table("Groups", text, header, rows)]
-
-
-def _score(name: str, values: Mapping[str, Any]) -> str:
-    if name in _PLAIN or values["low"] is None:
-        return _number(values)
-    return share_with_ci(values)
-
-
-def _number(values: Mapping[str, Any], digits: int = 2) -> str:
-    mean, low, high = (
-        "–" if values[end] is None else f"{round(values[end], digits) + 0.0:.{digits}f}"
-        for end in ("mean", "low", "high")
-    )
-    return (mean if low == "–" else f"{mean} ({low} to {high})").replace("-", "−")
