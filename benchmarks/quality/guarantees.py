@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import idfsmec
-from benchmarks.quality import calibration, effects, intervals, scores, validation
+from benchmarks.quality import calibration, effects, intervals, multiverse, scores, validation
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "guarantees.json"
@@ -90,9 +90,15 @@ PARTS = {
         400,
         50,
     ),
-    "scores": Part("`--target`: scores", measure_scores, 40, 4),
+    "scores": Part("`--target`", measure_scores, 40, 4),
     "stable": Part(
         "`select --resamples`", lambda n, _: measure_effects(["stable"], 100 * n), 40, 5
+    ),
+    "multiverse": Part(
+        "`multiverse`",
+        lambda n, jobs: multiverse.summarise(multiverse.run(n, jobs)),
+        1000,
+        300,
     ),
 }
 
@@ -193,17 +199,20 @@ ROWS = [
     Row("stable", "the same, others", "not stated", "stability, others", "mean", "min"),
 ]  # fmt: skip
 ROWS += [
-    *(
-        Row("scores", f"prediction interval of a new participant, {n} in training", "0.95",
-            f"interval, {n}")
-        for n in scores.SIZES
-    ),
-    Row("scores", "`train`: CI of R²", "0.95", "R2"),
-    Row("scores", "`train`: CI of Spearman's r", "0.95", "spearman"),
-    *(
-        Row("scores", f"`validate`: CI of {name}", "0.95", f"fixed: {name}")
-        for name in ("R2", "Spearman", "Pearson", "mean absolute error", "slope", "mean error")
-    ),
+    Row("scores", f"prediction interval, {' / '.join(map(str, scores.SIZES))}", "0.95",
+        "; ".join(f"interval, {n}" for n in scores.SIZES)),
+    Row("scores", "`train`: CI of R² / Spearman", "0.95", "R2; spearman"),
+    Row("scores", "`validate`: R² / Spearman / Pearson / absolute error / slope / bias", "0.95",
+        "; ".join(f"fixed: {name}" for name in scores.NAMES.values())),
+]  # fmt: skip
+
+
+ROWS += [
+    Row("multiverse", "no difference: joint p, median / share", _FEW, "median; share"),
+    Row("multiverse", "no difference: q, default / any of 16 specifications",
+        f"{_FEW} / not stated", "default alone; some specification"),
+    Row("multiverse", "1.2 SD in all / with one reference: found", "",
+        "found; found, one reference"),
 ]  # fmt: skip
 
 

@@ -5,7 +5,7 @@ as they come and go on with them. Tables are simulated, with a tenth of the chan
 quantity takes three sizes, each twice the last. Numbers of folds, repeats and halves are small,
 which changes no exponent. Each command runs once in this process, on one core, after a run on a
 small table. Memory is the peak above what the process held before. An exponent is the slope of
-the logarithms between the middle and the largest size.
+the line through the logarithms of the three sizes.
 """
 
 from __future__ import annotations
@@ -119,11 +119,11 @@ def main(kept: Path | None = None) -> None:
         row = [name]
         for what in ("cpu", "memory"):
             for quantity in BASE:
-                pair = [
+                first, last = (
                     indexed.loc[tuple((BASE | {quantity: BASE[quantity] * f}).values()), what]
-                    for f in FACTORS[1:]
-                ]
-                row.append(f"{np.log2(pair[1] / pair[0]):.1f}")
+                    for f in (FACTORS[0], FACTORS[-1])
+                )
+                row.append(f"{np.log(last / first) / np.log(FACTORS[-1]):.1f}")
         largest = of_command.loc[of_command["cpu"].idxmax()]
         rows.append([*row, f"{largest['cpu']:.1f}", f"{of_command['memory'].max():.0f}"])
     quantities = [f"{what}: {name}" for what in ("time", "memory") for name in BASE]

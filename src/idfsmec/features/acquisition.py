@@ -74,15 +74,36 @@ _EYE_STATES = {"close": "ec", "closed": "ec", "open": "eo"}
 
 
 def acquisition_facts(
-    signals: Signals, causes: Mapping[str, Mask], file_format: str, settings: FeatureSettings
+    signals: Signals,
+    causes: Mapping[str, Mask],
+    file_format: str,
+    settings: FeatureSettings,
+    of_signal: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Describe how a recording was made, from the signal as it was recorded; None where unknown.
 
+    ``of_signal`` are the :func:`signal_facts`. ``clipped`` is the share of channel epochs with
+    samples at the amplifier's limits, ``gaps`` are shares of missing channel epochs by reason.
+    """
+    return {
+        **of_signal,
+        "blinks": _number(_blinks_per_minute(signals, causes)),
+        "reference": of_signal["reference"],
+        "clipped": _number(_share_at_limits(signals)),
+        "gaps": {reason: float(hits.mean()) for reason, hits in causes.items()},
+        "format": file_format,
+        "processing": describe_processing(signals, settings),
+        **({} if signals.dropped is None else {"dropped": signals.dropped}),
+    }
+
+
+def signal_facts(signals: Signals) -> dict[str, Any]:
+    """Describe what depends neither on where epochs begin nor on which channels are missing.
+
     ``reference`` is named where the mean over channels is zero, by the names of channels, or by
-    MNE; ``clipped`` is the share of channel epochs with samples at the amplifier's limits;
-    ``generated`` is 1 where channels are not correlated or windows occur twice, bit by bit.
+    MNE; ``generated`` is 1 where channels are not correlated or windows occur twice, bit by bit.
     ``drift`` is the standard deviation of the means of windows, ``amplitude`` and ``muscle`` are
-    root mean squares without line noise, ``gaps`` shares of missing channel epochs by reason.
+    root mean squares without line noise.
     """
     windows = _windows(signals)
     means = windows.mean(axis=-1)
@@ -107,14 +128,8 @@ def acquisition_facts(
         "drift": _number(drift, signals.scale),
         "muscle": _number(_rms(frequencies, power, *_MUSCLE), signals.scale),
         "muscle_share": _number(_muscle_share(bursts)),
-        "blinks": _number(_blinks_per_minute(signals, causes)),
         "reference": _reference(signals, products),
-        "clipped": _number(_share_at_limits(signals)),
         "generated": int(_looks_generated(windows, products)),
-        "gaps": {reason: float(hits.mean()) for reason, hits in causes.items()},
-        "format": file_format,
-        "processing": describe_processing(signals, settings),
-        **({} if signals.dropped is None else {"dropped": signals.dropped}),
     }
 
 
