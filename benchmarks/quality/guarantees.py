@@ -67,13 +67,13 @@ PARTS = {
     ),
     "tuned": Part("`train --method IDFS-MEC`, tuned", measure_tuned, 100, 5),
     "validate": Part(
-        "CIs of `validate`",
+        "CIs of `validate`, two generators",
         lambda n, jobs: validation.summarise(validation.run(n, jobs)),
         2000,
         200,
     ),
     "card": Part(
-        "`validate`, card",
+        "`validate` minus card",
         lambda n, jobs: validation.summarise_models(validation.run_models(n, jobs)),
         200,
         15,
@@ -90,7 +90,7 @@ PARTS = {
         400,
         50,
     ),
-    "scores": Part("`--target`: scores", measure_scores, 40, 4),
+    "scores": Part("`--target`", measure_scores, 40, 4),
     "stable": Part(
         "`select --resamples`", lambda n, _: measure_effects(["stable"], 100 * n), 40, 5
     ),
@@ -167,17 +167,17 @@ ROWS = [
         for name, of in (
             ("AUC", "AUC"),
             ("balanced accuracy", "balanced accuracy"),
-            ("Brier score", "Brier score"),
-            ("calibration intercept", "intercept"),
-            ("calibration slope", "slope"),
+            ("Brier", "Brier score"),
+            ("intercept", "intercept"),
+            ("slope", "slope"),
         )
     ),
-    Row("validate", "gain shown, none there", "≤ 0.025",
+    Row("validate", "false gain", "≤ 0.025",
         "gain, shapes chosen on"),
     Row("card", "CI", "0.95", "difference"),
-    Row("card", "difference stated, same population", _FEW, "differs, effect 0.7 of 0.7",
+    Row("card", "difference stated", _FEW, "differs, effect 0.7 of 0.7",
         "mean", "most"),
-    Row("card", "the same, half effects", "",
+    Row("card", "half effects: stated", "",
         "differs, effect 0.35 of 0.7", "mean", "most"),
     *(
         Row("effects", f"CI of {name}, {' / '.join(effects.NOISE)} values", "0.95",
@@ -198,17 +198,11 @@ ROWS = [
     Row("stable", "the same, others", "not stated", "stability, others", "mean", "min"),
 ]  # fmt: skip
 ROWS += [
-    *(
-        Row("scores", f"prediction interval of a new participant, {n} in training", "0.95",
-            f"interval, {n}")
-        for n in scores.SIZES
-    ),
-    Row("scores", "`train`: CI of R²", "0.95", "R2"),
-    Row("scores", "`train`: CI of Spearman's r", "0.95", "spearman"),
-    *(
-        Row("scores", f"`validate`: CI of {name}", "0.95", f"fixed: {name}")
-        for name in ("R2", "Spearman", "Pearson", "mean absolute error", "slope", "mean error")
-    ),
+    Row("scores", f"prediction interval, {' / '.join(map(str, scores.SIZES))}", "0.95",
+        "; ".join(f"interval, {n}" for n in scores.SIZES)),
+    Row("scores", "`train`: CI of R² / Spearman", "0.95", "R2; spearman"),
+    Row("scores", "`validate`: R² / Spearman / Pearson / absolute error / slope / bias", "0.95",
+        "; ".join(f"fixed: {name}" for name in scores.NAMES.values())),
 ]  # fmt: skip
 
 
@@ -228,9 +222,8 @@ def page_rows(results: dict[str, Any]) -> str:
         if not (stored := results.get(name)):
             continue
         lines = [
-            f"**{part.title}**: {stored['date']}, `--parts {name}`, {stored['studies']} studies "
-            "per cell\n",
-            "| statement | nominal | measured | worst cell |",
+            f"**{part.title}**: {stored['date']}, `--parts {name}`, {stored['studies']} studies\n",
+            "| | nominal | measured | worst |",
             "|---|---|---|---|",
         ]
         for row in (row for row in ROWS if row.part == name):
