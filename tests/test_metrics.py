@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.optimize import brentq
 from scipy.special import softmax
 from sklearn import metrics
 from sklearn.metrics import roc_auc_score
@@ -197,25 +196,6 @@ class TestAucInterval:
             low, high = auc_interval(best, 20, 20)
             plain += low <= 0.5 <= high
         assert plain / 400 < 0.95 <= hits / 400
-
-    @pytest.mark.parametrize(
-        ("value", "n_in", "n_out"), [(0.8, 12, 30), (0.97, 30, 12), (1, 8, 5)]
-    )
-    def test_its_ends_solve_newcombes_equation(self, value, n_in, n_out):
-        """Method 5 of Newcombe (2006): Hanley and McNeil's variance with equal class sizes."""
-
-        def excess(theta):
-            half = (n_in + n_out) / 2
-            first, second = theta / (2 - theta), 2 * theta**2 / (1 + theta)
-            pairs = theta * (1 - theta) + (half - 1) * (first + second - 2 * theta**2)
-            return (value - theta) ** 2 - 1.959964**2 * pairs / (n_in * n_out)
-
-        low, high = auc_interval(value, n_in, n_out)
-        assert low == pytest.approx(brentq(excess, 0.3, value - 1e-6), abs=1e-5)
-        if value < 1:
-            assert high == pytest.approx(brentq(excess, value, 1 - 1e-9), abs=1e-5)
-        else:
-            assert high == 1
 
     def test_an_undefined_auc_has_none(self):
         assert np.isnan(auc_interval(np.nan, 3, 3)).all()

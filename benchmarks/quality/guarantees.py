@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import idfsmec
-from benchmarks.quality import calibration, effects, intervals, scores, validation
+from benchmarks.quality import calibration, effects, intervals, multiverse, scores, validation
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "guarantees.json"
@@ -93,6 +93,12 @@ PARTS = {
     "scores": Part("`--target`: scores", measure_scores, 40, 4),
     "stable": Part(
         "`select --resamples`", lambda n, _: measure_effects(["stable"], 100 * n), 40, 5
+    ),
+    "multiverse": Part(
+        "`multiverse`",
+        lambda n, jobs: multiverse.summarise(multiverse.run(n, jobs)),
+        1000,
+        300,
     ),
 }
 
@@ -204,6 +210,15 @@ ROWS += [
         Row("scores", f"`validate`: CI of {name}", "0.95", f"fixed: {name}")
         for name in ("R2", "Spearman", "Pearson", "mean absolute error", "slope", "mean error")
     ),
+]  # fmt: skip
+
+
+ROWS += [
+    Row("multiverse", "no difference: joint p, median / share", _FEW, "median; share"),
+    Row("multiverse", "no difference: q, default / any of 16 specifications",
+        f"{_FEW} / not stated", "default alone; some specification"),
+    Row("multiverse", "1.2 SD in all / with one reference: found", "",
+        "found; found, one reference"),
 ]  # fmt: skip
 
 

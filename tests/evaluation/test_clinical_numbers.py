@@ -70,6 +70,10 @@ def test_a_participant_is_flagged_above_one_half(cohort):
     assert (found["class"], found["prevalence"], found["groups"]) == ("MDD", 0.2, [])
     fixed = summarise_clinical("MDD", ill, probability, 0.5, {}, 0.2, inflation=1.0)
     assert fixed["scores"] == diagnostic_scores(ill, probability > 0.5, 0.2)
+    rarer = {row["prevalence"]: row["scores"] for row in found["at_prevalence"]}
+    assert rarer == {
+        at: diagnostic_scores(ill, probability > 0.5, at, 1.5) for at in (0.05, 0.1, 0.2)
+    }
     by_default = summarise_clinical("MDD", ill, probability, 0.5, {}, None)
     assert by_default["prevalence"] == 24 / 60
 

@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import brentq
 from scipy.stats import chi2, f_oneway, mannwhitneyu, ncf, nct, spearmanr, ttest_ind
+from scipy.stats import f as f_distribution
 from scipy.stats import t as student
 
 from idfsmec.metrics import auc_interval
@@ -175,6 +176,14 @@ def test_three_classes_have_eta_squared():
     expected = [shift / (shift + 60) for shift in shifts]
     assert_allclose(found.loc[0, ["eta_squared_low", "eta_squared_high"]].tolist(), expected, 1e-3)
     assert found["eta_squared_low"][1] == 0 < found["eta_squared_high"][1]  # p is above 0.025
+
+
+def test_one_degree_of_freedom_is_enough():
+    found = feature_effects([[0.0], [1.0], [3.0], [5.0]], [0, 1, 2, 2])
+    between, within = 14.75 - 2.0, 2.0  # of 14.75 about the mean 2.25
+    F = between / 2 / within
+    assert found["eta_squared"][0] == pytest.approx(between / 14.75)
+    assert found["p"][0] == pytest.approx(f_distribution.sf(F, 2, 1))
 
 
 def test_eta_squared_of_any_size_has_an_interval_about_it():

@@ -19,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold
 
+from idfsmec._files import check_readable
 from idfsmec.errors import InputError, listing
 from idfsmec.features import extract_table
 from idfsmec.features.acquisition import describe_other_references
@@ -287,6 +288,7 @@ def extract_subjects(
         if isinstance(source, Recording):
             opened.append(source)
             continue
+        check_readable(source)
         if not source.exists():
             raise InputError(f"{source}: there is no such file.")
         name = source.stem if stems.count(source.stem) == 1 else str(source)
