@@ -167,17 +167,17 @@ ROWS = [
         for name, of in (
             ("AUC", "AUC"),
             ("balanced accuracy", "balanced accuracy"),
-            ("Brier", "Brier score"),
-            ("intercept", "intercept"),
-            ("slope", "slope"),
+            ("Brier score", "Brier score"),
+            ("calibration intercept", "intercept"),
+            ("calibration slope", "slope"),
         )
     ),
-    Row("validate", "false gain", "≤ 0.025",
+    Row("validate", "gain by recalibrating stated where there is none", "≤ 0.025",
         "gain, shapes chosen on"),
-    Row("card", "CI", "0.95", "difference"),
-    Row("card", "difference stated", _FEW, "differs, effect 0.7 of 0.7",
+    Row("card", "CI of the difference", "0.95", "difference"),
+    Row("card", "difference stated, same population", _FEW, "differs, effect 0.7 of 0.7",
         "mean", "most"),
-    Row("card", "half effects: stated", "",
+    Row("card", "difference stated, half of the effects", "",
         "differs, effect 0.35 of 0.7", "mean", "most"),
     *(
         Row("effects", f"CI of {name}, {' / '.join(effects.NOISE)} values", "0.95",
@@ -223,7 +223,7 @@ def page_rows(results: dict[str, Any]) -> str:
             continue
         lines = [
             f"**{part.title}**: {stored['date']}, `--parts {name}`, {stored['studies']} studies\n",
-            "| | nominal | measured | worst |",
+            "| statement | nominal | measured | worst population |",
             "|---|---|---|---|",
         ]
         for row in (row for row in ROWS if row.part == name):
