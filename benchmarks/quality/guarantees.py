@@ -90,7 +90,7 @@ PARTS = {
         400,
         50,
     ),
-    "scores": Part("`--target`: scores", measure_scores, 40, 4),
+    "scores": Part("`--target`", measure_scores, 40, 4),
     "stable": Part(
         "`select --resamples`", lambda n, _: measure_effects(["stable"], 100 * n), 40, 5
     ),
@@ -199,17 +199,11 @@ ROWS = [
     Row("stable", "the same, others", "not stated", "stability, others", "mean", "min"),
 ]  # fmt: skip
 ROWS += [
-    *(
-        Row("scores", f"prediction interval of a new participant, {n} in training", "0.95",
-            f"interval, {n}")
-        for n in scores.SIZES
-    ),
-    Row("scores", "`train`: CI of R²", "0.95", "R2"),
-    Row("scores", "`train`: CI of Spearman's r", "0.95", "spearman"),
-    *(
-        Row("scores", f"`validate`: CI of {name}", "0.95", f"fixed: {name}")
-        for name in ("R2", "Spearman", "Pearson", "mean absolute error", "slope", "mean error")
-    ),
+    Row("scores", f"prediction interval, {' / '.join(map(str, scores.SIZES))}", "0.95",
+        "; ".join(f"interval, {n}" for n in scores.SIZES)),
+    Row("scores", "`train`: CI of R² / Spearman", "0.95", "R2; spearman"),
+    Row("scores", "`validate`: R² / Spearman / Pearson / absolute error / slope / bias", "0.95",
+        "; ".join(f"fixed: {name}" for name in scores.NAMES.values())),
 ]  # fmt: skip
 
 

@@ -43,6 +43,15 @@ POPULATIONS = ("normal", "questionnaire", "uneven")
 SIGNALS = {"none": 0.0, "moderate": 0.6}
 SIZES = (40, 80, 200)
 FIRST_SEED = 70_000
+#: What ``validate`` states of a score, and its name among the results.
+NAMES = {
+    "subject_r2": "R2",
+    "subject_spearman": "Spearman",
+    "subject_pearson": "Pearson",
+    "subject_mae": "mean absolute error",
+    "slope": "slope",
+    "error": "mean error",
+}
 
 
 def draw(rng: np.random.Generator, n: int, signal: float, kind: str, mixing: np.ndarray):
@@ -106,13 +115,11 @@ def study(n: int, signal: str, kind: str, seed: int) -> dict[str, object]:
 
 
 def summarise(studies: pd.DataFrame, of_fixed: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """Return mean and worst coverage over cells: of intervals by participants, of all CIs."""
+    """Return mean and worst coverage over cells; of CIs in training, over numbers of subjects."""
     cells = studies.groupby(["n", "population", "signal"]).mean(numeric_only=True)
     found = {f"interval, {n}": cells["interval"].loc[n] for n in SIZES}
-    found |= {name: cells[name] for name in ("R2", "spearman")}
-    names = {"subject_r2": "R2", "subject_spearman": "Spearman", "subject_pearson": "Pearson"}
-    names |= {"subject_mae": "mean absolute error", "slope": "slope", "error": "mean error"}
-    found |= {f"fixed: {name}": of_fixed[key] for key, name in names.items()}
+    found |= {name: studies.groupby("n")[name].mean() for name in ("R2", "spearman")}
+    found |= {f"fixed: {name}": of_fixed[key] for key, name in NAMES.items()}
     return {
         name: {"mean": round(float(of.mean()), 4), "worst": round(float(of.min()), 4)}
         for name, of in found.items()

@@ -86,7 +86,7 @@ def audit(
         remark(f"the verdict could not be kept beside the table: {error}", "yellow")
     say("page:", page)
     say("reporting checklist:", checklist)
-    say_next("select", path, "--resamples 100")
+    say_next("select", path, *options.target_words(target, order), "--resamples 100")
     return outcome
 
 

@@ -301,6 +301,13 @@ def take_target(
     return table
 
 
+def target_words(target: str | None, order: Any) -> list[str]:
+    """Return the options that name a target, for the command that follows."""
+    if target is not None:
+        return ["--target", target]
+    return ["--order", ",".join(split_names(order) or ())] if order else []
+
+
 @contextmanager
 def naming(name: AnyPath) -> Iterator[None]:
     """Name the file in errors about its content."""

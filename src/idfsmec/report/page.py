@@ -332,6 +332,7 @@ def _summarise_table(
         "audit": summarise_audit(table),
         "effect": data.EFFECT_SIZES.get(size or ""),
         "effect_column": size,
+        "curve": "Spearman's correlation" if table.target else "AUC",
         **{name: rows.get(name) for name in ("electrodes", "participants", "ablation", "cost")},
         "tested": tested,
         "ranking": plain_records(table.ranking.head(_MOST_RANKED)),

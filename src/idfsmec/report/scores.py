@@ -378,7 +378,7 @@ def imputation_views(table: TableResults) -> Iterator[View]:
 def plot_electrode_curve(
     results: Results, *, table: str | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw AUC per participant against the number of electrodes.
+    """Draw AUC per participant (of a score Spearman's r) against the number of electrodes.
 
     Parameters
     ----------
@@ -402,8 +402,9 @@ def plot_electrode_curve(
     names = {weighted: "by channel weights", "random": "random"}
     lines = curve[curve["choice"].isin(list(names))]
     note = describe_protocol(data.experiment_protocol(results, "electrodes"))
-    labels = "How few electrodes?", note, "electrodes", "AUC per participant"
-    ax = _draw_auc(lines, "n_electrodes", names, labels, ax)
+    measure = summary.measure
+    labels = "How few electrodes?", note, "electrodes", f"{measure.name} per participant"
+    ax = _draw_size(lines, "n_electrodes", names, labels, measure.chance, ax)
     every = lines[lines["choice"] == weighted].sort_values("n_electrodes")["mean"].iloc[-1]
     least = float(every) - summary.margin
     ax.axhline(least, color=style.MUTED, linewidth=1, linestyle="--")
@@ -423,7 +424,7 @@ def plot_electrode_curve(
 def plot_participant_curve(
     results: Results, *, table: str | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw AUC per participant against the number of training participants.
+    """Draw AUC per participant (of a score Spearman's r) against the number of those in training.
 
     Parameters
     ----------
@@ -439,26 +440,35 @@ def plot_participant_curve(
     Axes
         The AUC with its 95 % CI, and the share of repeats whose AUC is significant.
     """
-    curve = participant_curve(results, table).curve
+    summary = participant_curve(results, table)
+    curve, measure = summary.curve, summary.measure
     shares = pd.DataFrame({"n_subjects": curve["n_subjects"], "mean": curve["significant"]})
-    names = {"AUC": "AUC", "share": "share of repeats\nwith significant AUC"}
-    lines = pd.concat([curve.assign(choice="AUC"), shares.assign(choice="share")])
+    short = "AUC" if measure.chance else "correlation"
+    names = {short: short, "share": f"share of repeats\nwith significant {short}"}
+    lines = pd.concat([curve.assign(choice=short), shares.assign(choice="share")])
     note = describe_protocol(data.experiment_protocol(results, "participants"))
-    axes = "training participants", "AUC per participant; share of repeats"
-    return _draw_auc(lines, "n_subjects", names, ("How many participants?", note, *axes), ax)
+    axes = "training participants", f"{measure.name} per participant; share of repeats"
+    labels = "How many participants?", note, *axes
+    return _draw_size(lines, "n_subjects", names, labels, measure.chance, ax)
 
 
-def _draw_auc(
-    lines: pd.DataFrame, x: str, names: Mapping[str, str], labels: _Labels, ax: Axes | None
+def _draw_size(
+    lines: pd.DataFrame,
+    x: str,
+    names: Mapping[str, str],
+    labels: _Labels,
+    chance: float,
+    ax: Axes | None,
 ) -> Axes:
-    """Draw AUC per participant, and a dashed line if there is one, against the size of a study."""
+    """Draw a score, and a dashed line if there is one, against the size of a study."""
     (first, main), (second, other) = names.items()
     looks = {first: MethodLook(main, style.EMPHASIS, "o", main=True)}
     if second in set(lines["choice"]):
         looks[second] = MethodLook(other, style.SANITY, "s", style.DASHES)
     return draw_curves(
-        lines, x, looks, labels, line="choice", chance=0.5, log="x", written="{:.2f}".format, ax=ax
-    )
+        lines, x, looks, labels, line="choice", chance=chance, log="x", written="{:.2f}".format,
+        ax=ax,
+    )  # fmt: skip
 
 
 def study_size_views(table: TableResults, experiment: str) -> Iterator[View]:
