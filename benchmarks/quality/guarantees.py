@@ -223,9 +223,8 @@ def page_rows(results: dict[str, Any]) -> str:
         if not (stored := results.get(name)):
             continue
         lines = [
-            f"**{part.title}**: {stored['date']}, `--parts {name}`, {stored['studies']} studies "
-            "per cell\n",
-            "| statement | nominal | measured | worst cell |",
+            f"**{part.title}**: {stored['date']}, `--parts {name}`, {stored['studies']} studies\n",
+            "| | nominal | measured | worst |",
             "|---|---|---|---|",
         ]
         for row in (row for row in ROWS if row.part == name):
