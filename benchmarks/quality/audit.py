@@ -197,11 +197,11 @@ class Cell:
 
 
 _CONFOUNDED = "green"
-_JOINT = "two facts jointly, by "
+_JOINT = "two facts, by "
 _STRONG, _WEAK = ((0.8, 0.6),), ((0.6, 0.6),)
 CELLS = {
-    "linear": Cell(linear, _CONFOUNDED, 0.07, named="one fact, linear"),
-    "U": Cell(extremes, _CONFOUNDED, 0.07, named="one fact, both extremes"),
+    "linear": Cell(linear, _CONFOUNDED, 0.07, named="linear"),
+    "U": Cell(extremes, _CONFOUNDED, 0.07, named="both extremes"),
     "three caps": Cell(
         levels, _CONFOUNDED, 0.07, options={"fact": "cap", "effects": (-1.0, 0.0, 1.0)}
     ),
@@ -218,7 +218,7 @@ CELLS = {
         _CONFOUNDED,
         0.07,
         options={"reliability": 0.5},
-        named="one fact, measured with reliability 0.5",
+        named="reliability 0.5",
     ),
     "reliability 0.26": Cell(
         linear,
@@ -226,7 +226,7 @@ CELLS = {
         0.07,
         sizes=(160,),
         options={"reliability": 0.26},
-        named="one fact, measured with reliability 0.26",
+        named="reliability 0.26",
     ),
     "XOR": Cell(xor, _CONFOUNDED, 0.07, sizes=(80, 160), named=_JOINT + "signs"),
     "XOR ranks": Cell(
@@ -242,7 +242,7 @@ CELLS = {
         "red",
         0.10,
         ((0.0, 0.3), (0.0, 0.15)),
-        named="harmless fact (AUC 0.76) beside an illness",
+        named="harmless fact",
     ),
     "balanced device": Cell(
         device,
@@ -250,21 +250,17 @@ CELLS = {
         0.07,
         ((0.0, 0.8),),
         only_where_shown=False,
-        named="balanced device that acts on the EEG",
+        named="balanced device",
     ),
-    "score, linear": Cell(
-        linear, _CONFOUNDED, 0.07, named="a score: one fact, linear", scored=True
-    ),
-    "score, U": Cell(
-        extremes, _CONFOUNDED, 0.07, named="a score: one fact, both extremes", scored=True
-    ),
+    "score, linear": Cell(linear, _CONFOUNDED, 0.07, named="score: linear", scored=True),
+    "score, U": Cell(extremes, _CONFOUNDED, 0.07, named="score: both extremes", scored=True),
     "score, nothing": Cell(
         nothing,
         "red or amber",
         0.07,
         ((0.0, 0.0),),
         only_where_shown=False,
-        named="a score: nothing",
+        named="score: nothing",
         scored=True,
     ),
     "score, harmless": Cell(
@@ -272,7 +268,7 @@ CELLS = {
         "red",
         0.10,
         ((0.0, 0.3),),
-        named="a score: harmless fact beside an illness",
+        named="score: harmless fact",
         scored=True,
     ),
 }
@@ -441,7 +437,7 @@ def as_page(table: pd.DataFrame) -> str:
     A row has both strengths of a cell together; the AUCs of the EEG are those of each.
     """
     sizes = (20, 40, 80, 160)
-    headings = ["simulated", "AUC of the EEG", "wrong", "at most", *map(str, sizes)]
+    headings = ["simulated", "AUC of EEG", "wrong", "aim", *map(str, sizes)]
     rows = []
     for name, cell in CELLS.items():
         of_cell, shares = table[table["cell"] == name], []
@@ -452,10 +448,12 @@ def as_page(table: pd.DataFrame) -> str:
             studies = int(group["studies"].sum())
             n_wrong = round(float((group["share"] * group["studies"]).sum()))
             low, high = wilson_interval(n_wrong, studies) if studies else (0.0, 1.0)
-            share = f"{n_wrong} of {studies} ({100 * low:.0f} to {100 * high:.0f} %)"
+            share = f"{n_wrong}/{studies} ({100 * low:.0f}–{100 * high:.0f} %)"
             shares.append(share if len(group) else "")
-        aucs = f"{of_cell['auc'].min():.2f} to {of_cell['auc'].max():.2f}"
-        rows.append([cell.named or name, aucs, cell.wrong, f"{cell.at_most:.0%}", *shares])
+        aucs = f"{of_cell['auc'].min():.2f}–{of_cell['auc'].max():.2f}"
+        rows.append(
+            [cell.named or name, aucs, cell.wrong, f"≤ {100 * cell.at_most:.0f} %", *shares]
+        )
     return markdown(headings, rows)
 
 

@@ -67,13 +67,13 @@ PARTS = {
     ),
     "tuned": Part("`train --method IDFS-MEC`, tuned", measure_tuned, 100, 5),
     "validate": Part(
-        "`validate`: a fixed model on other participants",
+        "CIs of `validate`, two generators",
         lambda n, jobs: validation.summarise(validation.run(n, jobs)),
         2000,
         200,
     ),
     "card": Part(
-        "`validate`: beside the model's card",
+        "`validate` minus card",
         lambda n, jobs: validation.summarise_models(validation.run_models(n, jobs)),
         200,
         15,
@@ -162,7 +162,7 @@ ROWS = [
         )
     ),
     *(
-        Row("validate", f"CI of {name}, two generators", "0.95",
+        Row("validate", name, "0.95",
             f"{of}, shapes chosen on; {of}, shapes new")
         for name, of in (
             ("AUC", "AUC"),
@@ -172,13 +172,12 @@ ROWS = [
             ("calibration slope", "slope"),
         )
     ),
-    Row("validate", "a gain by recalibrating is shown where there is none", "≤ 0.025",
+    Row("validate", "gain by recalibrating stated where there is none", "≤ 0.025",
         "gain, shapes chosen on"),
-    Row("card", "CI of the AUC here", "0.95", "here"),
-    Row("card", "CI of the difference from the card", "0.95", "difference"),
-    Row("card", "a difference is stated, same population", _FEW, "differs, effect 0.7 of 0.7",
+    Row("card", "CI of the difference", "0.95", "difference"),
+    Row("card", "difference stated, same population", _FEW, "differs, effect 0.7 of 0.7",
         "mean", "most"),
-    Row("card", "a difference is stated, half the effects there", "",
+    Row("card", "difference stated, half of the effects", "",
         "differs, effect 0.35 of 0.7", "mean", "most"),
     *(
         Row("effects", f"CI of {name}, {' / '.join(effects.NOISE)} values", "0.95",
@@ -224,7 +223,7 @@ def page_rows(results: dict[str, Any]) -> str:
             continue
         lines = [
             f"**{part.title}**: {stored['date']}, `--parts {name}`, {stored['studies']} studies\n",
-            "| | nominal | measured | worst |",
+            "| statement | nominal | measured | worst population |",
             "|---|---|---|---|",
         ]
         for row in (row for row in ROWS if row.part == name):

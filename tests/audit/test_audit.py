@@ -5,9 +5,11 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from idfsmec import FeatureTable
 from idfsmec.audit import add_audit, audit, audits_of
+from idfsmec.cli import app
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, Results, accuracy
 from idfsmec.evaluation.tasks import build_pipeline, load_fold
@@ -15,6 +17,7 @@ from idfsmec.metrics import score_decisions
 from idfsmec.prediction.methods import proposed_method
 from idfsmec.prediction.samples import Samples
 from idfsmec.report import write_audit_page
+from idfsmec.table.verdicts import stored_verdict
 from tests.audit.cohorts import audited
 
 pytestmark = pytest.mark.slow
@@ -232,3 +235,18 @@ def test_an_audit_follows_the_folds_of_the_run(tmp_path):
 def test_wrong_calls_are_refused(wrong, said):
     with pytest.raises(InputError, match=said):
         audit(audited(8), **wrong)
+
+
+def test_the_command_takes_a_target_and_keeps_its_verdict_for_it_alone(tmp_path):
+    table, path = scored(device=1.0), tmp_path / "t.parquet"
+    rows = table.rows.drop(columns="diagnosis").assign(bdi=table.y)
+    FeatureTable(table.X, table.rows["diagnosis"], table.subjects, table.info, rows=rows).write(
+        path
+    )
+    words = ["audit", str(path), "--target", "bdi", "--folds", "4", "--jobs", "1"]
+    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert "Device is associated with bdi" in " ".join(done.output.split())
+    kept = FeatureTable.read(path)
+    assert stored_verdict(path, kept) == {}
+    assert stored_verdict(path, kept.with_target("bdi"))["level"] == "red"
