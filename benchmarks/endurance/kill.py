@@ -63,7 +63,7 @@ def write_inputs(folder: Path) -> Inputs:
     manifest.write_text("\n".join(lines) + "\n")
     tables = [_simulate_table(seed).write(folder / f"table{seed}.parquet") for seed in (0, 1)]
     inputs = Inputs(manifest, *tables, folder / "modma", folder / "model.skops")
-    write_modma3(inputs.release)
+    write_modma3(inputs.release, n_people=24)
     run([*IDFSMEC, "train", str(inputs.table), "--folds", "3", "-o", str(inputs.model)])
     return inputs
 
