@@ -6,7 +6,7 @@ COPY pyproject.toml README.md LICENSE constraints.txt ./
 COPY src src
 RUN python -m venv /opt/idfsmec \
     && /opt/idfsmec/bin/pip install --no-cache-dir --constraint constraints.txt \
-        ".[bids,artifacts,spectra,connectivity,wrapper]"
+        ".[bids,artifacts,spectra,connectivity,wrapper,dask]"
 
 FROM python:3.13-slim
 COPY --from=build /opt/idfsmec /opt/idfsmec

@@ -33,8 +33,9 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Modules whose formulas pages rely on, and the tests that run against them.
 TESTS = {
     "metrics": "test_scores.py test_metrics.py solver/test_sites.py",
+    "audit/association": "audit",
     "audit/confounding": "audit",
-    "audit/verdict": "audit",
+    "audit/levels": "audit",
     "evaluation/clinical": "evaluation/test_clinical_numbers.py",
     "evaluation/statistics": "evaluation/test_statistics.py",
     "evaluation/store": "evaluation/test_store.py compat/test_stores.py",

@@ -12,10 +12,12 @@ from idfsmec.metrics import (
     METRICS,
     auc,
     auc_by_fold,
-    auc_difference,
     auc_from_ranks,
     auc_interval,
+    concordance,
+    concordance_interval,
     diagnostic_scores,
+    fixed_auc,
     fold_interval,
     holm,
     majority,
@@ -122,6 +124,51 @@ def test_aucs_from_values_and_from_ranks_are_those_of_scikit_learn(seed, n_class
             assert auc(values[:, column], y == k) == pytest.approx(expected)
 
 
+class TestFixedAuc:
+    @pytest.mark.parametrize(("n_in", "is_bounded"), [(16, False), (5, True)])
+    def test_it_is_wilsons_with_delongs_variance_and_welchs_df(self, n_in, is_bounded):
+        rng = np.random.default_rng(3)
+        values = np.r_[rng.normal(size=17), rng.normal(0.8, 2.0, n_in)].round(1)  # with ties
+        y = np.repeat([False, True], [17, n_in])
+        pairs = np.subtract.outer(values[y], values[~y])
+        won = (pairs > 0) + (pairs == 0) / 2
+        placed, others = won.mean(axis=1), won.mean(axis=0)
+        error = np.hypot(stats.sem(placed), stats.sem(others))
+        df = stats.ttest_ind(placed, others, equal_var=False).df
+        value, *ends = fixed_auc(values, y)
+        assert value == pytest.approx(metrics.roc_auc_score(y, values))
+        most = 2 * n_in  # the smaller class
+        shrunk = (value * most + 1) / (most + 2)
+        n = shrunk * (1 - shrunk) / error**2
+        assert (n > most) == is_bounded
+        n = min(n, most)
+        for end in ends:  # Wilson: where the distance is t standard errors of this end
+            distance = stats.t.ppf(0.975, df) * np.sqrt(end * (1 - end) / n)
+            assert abs(value - end) == pytest.approx(distance)
+
+    def test_without_error_between_the_classes_it_is_as_of_a_share(self):
+        value, low, high = fixed_auc(np.arange(30.0), np.arange(30) >= 20)
+        assert (value, high) == (1, 1)
+        assert low == pytest.approx(20 / (20 + stats.t.ppf(0.975, 9) ** 2))
+
+    def test_a_class_of_one_has_newcombes_interval_and_a_missing_class_none(self):
+        assert fixed_auc(np.arange(5.0), np.arange(5) == 3)[1:] == auc_interval(0.75, 1, 4)
+        assert np.isnan(fixed_auc(np.arange(5.0), np.zeros(5, dtype=bool))).all()
+
+    def test_it_holds_the_truth_where_spread_and_sizes_differ(self):
+        rng = np.random.default_rng(0)
+        y = np.repeat([False, True], [80, 20])
+        truth = stats.norm.cdf(1.2 / np.hypot(0.7, 1.4))
+        hits = newcombe = 0
+        for _ in range(400):
+            values = rng.normal(size=100) * np.where(y, 1.4, 0.7) + 1.2 * y
+            value, low, high = fixed_auc(values, y)
+            hits += low <= truth <= high
+            low, high = auc_interval(value, 20, 80)
+            newcombe += low <= truth <= high
+        assert newcombe / 400 < 0.92 < hits / 400
+
+
 class TestAucInterval:
     @given(st.floats(0, 1), st.integers(1, 200), st.integers(1, 200))
     def test_it_holds_its_auc_and_turns_with_it(self, value, n_in, n_out):
@@ -155,15 +202,32 @@ class TestAucInterval:
         assert np.isnan(auc_interval(0.5, 0, 3)).all()
 
 
-def test_the_difference_of_two_aucs_is_theirs_and_its_interval_holds_it():
+def test_the_concordance_is_that_of_somers_and_of_two_classes_the_auc():
     rng = np.random.default_rng(0)
-    y = np.arange(60) % 3
-    good, bad = np.eye(3)[y] + rng.normal(size=(60, 3)), rng.normal(size=(60, 3))
-    difference, low, high = auc_difference(good, bad, y)
-    aucs = [score_decisions(one, y, np.arange(60), ["roc_auc"])["roc_auc"] for one in (good, bad)]
-    assert difference == pytest.approx(aucs[0] - aucs[1])
-    assert 0 < low < difference < high
-    assert auc_difference(good, good, y) == (0.0, 0.0, 0.0)
+    score, values = rng.integers(0, 5, 40).astype(float), rng.integers(0, 9, 40).astype(float)
+    expected = (1 + stats.somersd(score, values).statistic) / 2
+    assert concordance(values, score) == pytest.approx(expected)
+    classes = score > 2
+    assert concordance(values, classes * 1.0) == pytest.approx(roc_auc_score(classes, values))
+    assert concordance(np.ones(40), score) == 0.5
+    assert np.isnan(concordance(values, np.ones(40)))
+
+
+def test_the_interval_of_a_concordance_holds_that_of_the_population():
+    rng = np.random.default_rng(1)
+    r, held = 0.5, 0
+    expected = 0.5 + np.arcsin(r) / np.pi
+    for _ in range(400):
+        score, noise = rng.normal(size=(2, 50))
+        value = concordance(r * score + np.sqrt(1 - r**2) * noise, score)
+        low, high = concordance_interval(value, 50)
+        held += low <= expected <= high
+    assert held / 400 == pytest.approx(0.95, abs=0.025)
+    # Fieller, Hartley and Pearson (1957): z of tau has the standard deviation 0.661 / (n - 4)^0.5.
+    assert np.arctanh(2 * high - 1) - np.arctanh(2 * value - 1) == pytest.approx(
+        1.96 * 0.661 / np.sqrt(46), rel=2e-3
+    )
+    assert np.isnan(concordance_interval(0.7, 4)).all()
 
 
 @given(n=st.integers(1, 50), data=st.data())
@@ -291,6 +355,20 @@ def test_intervals_of_predictive_values_hold_nineteen_times_in_twenty():
         for name, true in (("PPV", 0.16 / 0.36), ("NPV", 0.6 / 0.64)):
             inside[name].append(scores[name]["low"] <= true <= scores[name]["high"])
     assert all(0.93 < np.mean(held) < 0.975 for held in inside.values())
+
+
+def test_shares_of_participants_held_out_have_the_interval_of_fewer_ones():
+    """With 1.5 times the variance 30 and 60 participants have the intervals of 20 and 40."""
+    ill = np.repeat([True, True, False, False], [24, 6, 15, 45])
+    flagged = np.repeat([True, False, True, False], [24, 6, 15, 45])
+    found = diagnostic_scores(ill, flagged, 0.3, inflation=1.5)
+    few = np.repeat([True, True, False, False], [16, 4, 10, 30])
+    of_few = np.repeat([True, False, True, False], [16, 4, 10, 30])
+    fewer = diagnostic_scores(few, of_few, 0.3)
+    for name, score in fewer.items():
+        assert found[name] == pytest.approx(score)
+    value = net_benefit(ill, flagged * 1.0, 0.4, 0.3, inflation=1.5)
+    assert value == pytest.approx(net_benefit(few, of_few * 1.0, 0.4, 0.3))
 
 
 def test_net_benefit_weighs_false_positives_by_the_odds_of_the_threshold():

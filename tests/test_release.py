@@ -83,11 +83,9 @@ def test_the_image_has_the_readers_and_does_not_run_as_root():
     assert [line for line in lines if line.startswith("USER")] == ["USER 1000"]
     assert 'ENTRYPOINT ["idfsmec"]' in lines
     extras = set(re.search(r'"\.\[([\w,]+)\]"', read("Dockerfile"))[1].split(","))
-    # PyTorch and Dask are for machines that have a GPU or a cluster.
-    assert extras == set(PROJECT["optional-dependencies"]) - {
-        *("all", "dev", "docs", "peers"),
-        *("gpu", "dask"),
-    }
+    # PyTorch is for machines that have a GPU.
+    others = {"all", "dev", "docs", "peers", "gpu"}
+    assert extras == set(PROJECT["optional-dependencies"]) - others
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import brentq
-from sklearn.metrics import roc_auc_score
+from scipy.stats import pearsonr, spearmanr
+from sklearn.metrics import mean_absolute_error, roc_auc_score
 
 from idfsmec.metrics import (
+    SCORE_CRITERIA,
     auc_interval,
     auc_variance,
     describe_confounding,
@@ -15,6 +17,7 @@ from idfsmec.metrics import (
     fold_interval,
     holm,
     net_benefit,
+    score_predictions,
     site_confounding,
     weighted_aucs,
     wilson_interval,
@@ -209,3 +212,34 @@ def test_confounding_of_sites_is_goodman_and_kruskals_tau():
     assert site_confounding(table) == pytest.approx(1 - within / whole)
     assert describe_confounding(0.249) == ""
     assert "25 % of the difference" in describe_confounding(0.25)
+
+
+def test_scores_by_participant_are_those_of_scipy_and_scikit_learn():
+    rng = np.random.default_rng(1)
+    subjects, trained = np.repeat(np.arange(12), 3), rng.normal(14, 6, 40)
+    y = np.repeat(rng.normal(15, 6, 12), 3)
+    predicted = y + rng.normal(0, 4, 36)
+    scores = score_predictions(predicted, y, subjects, trained, SCORE_CRITERIA)
+    given, true = predicted.reshape(12, 3).mean(axis=1), y[::3]
+    assert scores["subject_spearman"] == pytest.approx(spearmanr(given, true).statistic)
+    assert scores["subject_pearson"] == pytest.approx(pearsonr(given, true).statistic)
+    assert -scores["subject_neg_squared_error"] == pytest.approx(np.mean((given - true) ** 2))
+    gain = np.mean((true - trained.mean()) ** 2 - (true - given) ** 2)
+    assert scores["subject_r2"] == pytest.approx(gain / (trained.var(ddof=1) * (1 + 1 / 40)))
+    errors = score_predictions(
+        predicted, y, subjects, trained, ["subject_mae", "subject_mae_of_mean"]
+    )
+    assert errors["subject_mae"] == pytest.approx(mean_absolute_error(true, given))
+    mean = np.full(12, trained.mean())
+    assert errors["subject_mae_of_mean"] == pytest.approx(mean_absolute_error(true, mean))
+
+
+def test_the_training_mean_has_an_r2_of_zero_and_no_correlation():
+    rng = np.random.default_rng(2)
+    trained, y = rng.normal(size=30), rng.normal(size=8)
+    scores = score_predictions(
+        np.full(8, trained.mean()), y, np.arange(8), trained, SCORE_CRITERIA
+    )
+    assert scores["subject_r2"] == pytest.approx(0)
+    assert np.isnan(scores["subject_pearson"])
+    assert np.isnan(scores["subject_spearman"])

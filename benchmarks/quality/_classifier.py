@@ -40,7 +40,7 @@ def _score(
     fold_samples = load_fold(table, protocol, protocol.patterns[0], rate, seed, fold)
     training, held_out = fold_samples.training, fold_samples.held_out
     model, prepared = IDFSMECClassifier(channels=table.channel_of), training.prepare()
-    model.fit(prepared.train, training.samples.y, groups=training.samples.groups)
+    model.fit(prepared.X, training.samples.y, groups=training.samples.groups)
     of_second = model.decision_function(prepared.steps.apply(held_out))
     decisions = np.column_stack([-of_second, of_second])
     return {

@@ -93,7 +93,7 @@ def study(cell: str, n: int, seed: int) -> list[dict[str, Any]]:
         ):
             train, test = X, new
             if adjuster is not None:
-                train = adjuster.fit_transform(X, y, covariates=age)
+                train = adjuster.fit_transform(X, y, covariates=age, groups=np.arange(n))
                 test = adjuster.transform(new, covariates=new_age)
             decisions = model.fit(train, y).predict_proba(test)[:, 1]
             score = auc(decisions, true == 1)

@@ -1,10 +1,11 @@
-"""Whether the CI of a participant's probability holds the true frequency.
+"""Whether CIs of `train` and `predict` hold: of a participant's probability, of a model's scores.
 
 ``python -m benchmarks.quality.calibration --studies 10`` trains models on participants of twelve
 populations (no or a moderate effect; 40, 80 and 200 participants; 1 and 3 epochs) and asks each
 about 1500 others. Participants with similar probabilities, 150 at a time, have a true frequency of
 the second class (0.5 for all where there is no effect); an interval is right if it holds that of
-its group.
+its group. CIs of AUC and balanced accuracy are right if they hold those of the model among the
+others. ``--method IDFS-MEC`` trains a tuned pipeline in place of the default, of 40 and 80.
 """
 
 from __future__ import annotations
@@ -14,28 +15,32 @@ import itertools
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
 from idfsmec.evaluation import train_model
+from idfsmec.metrics import auc, balanced_accuracy
 from idfsmec.prediction.calibration import Calibration
 from idfsmec.table import FeatureTable
 
 ASKED, GROUP = 1500, 150
 EFFECTS, SIZES, EPOCHS = (0.0, 0.9), (40, 80, 200), (1, 3)
 # Intervals were chosen on another generator (intervals.Population, seeds 5000 to 5029 and 7000).
-FIRST_SEED = 900
+FIRST_SEED = 3000
 
 
-def measure(effect: float, n_subjects: int, n_epochs: int, seed: int) -> dict[str, float]:
+def measure(
+    effect: float, n_subjects: int, n_epochs: int, seed: int, method: str | None = None
+) -> dict[str, float]:
     """Coverage, width and calibration of a model of one population."""
     warnings.simplefilter("ignore")
     table = source_table(n_subjects + ASKED, n_epochs, 12, 4, seed=seed, effect=effect)
     numbers = table.subjects.to_numpy().astype(int)
     train, asked = table.take(numbers < n_subjects), table.take(numbers >= n_subjects)
-    model = train_model(train, n_repeats=1, seed=seed)
+    model = train_model(train, method, n_repeats=1, seed=seed)
     epochs = np.asarray(model.estimator.predict_proba(asked.X)).reshape(ASKED, n_epochs, 2)
     calibration = Calibration(model.performance["held_out"])
     rows = []
@@ -49,6 +54,18 @@ def measure(effect: float, n_subjects: int, n_epochs: int, seed: int) -> dict[st
         frequency = true[of].mean() if effect else 0.5
         held.append(np.mean((low[of] <= frequency) & (frequency <= high[of])))
         off.append(abs(given[of].mean() - frequency))
+    scores = {
+        "roc_auc": auc(given, true == 1),
+        "balanced_accuracy": balanced_accuracy(true, given > 0.5),
+    }
+    measured = {}
+    for name, score in scores.items():
+        ci = model.performance["metrics"][name]
+        measured |= {
+            f"{name} right": ci["low"] <= score <= ci["high"],
+            f"{name} width": ci["high"] - ci["low"],
+        }
+        measured[f"{name} above chance"] = np.nan if effect else ci["low"] > 0.5
     return {
         "effect": effect,
         "n": n_subjects,
@@ -56,26 +73,38 @@ def measure(effect: float, n_subjects: int, n_epochs: int, seed: int) -> dict[st
         "right": float(np.mean(held)),
         "width": float(np.mean(high - low)),
         "off": float(np.mean(off)),
+        **measured,
     }
 
 
-def run(n_studies: int, n_jobs: int, first_seed: int = FIRST_SEED) -> pd.DataFrame:
+def run(
+    n_studies: int,
+    n_jobs: int,
+    first_seed: int = FIRST_SEED,
+    sizes: Sequence[int] = SIZES,
+    epochs: Sequence[int] = EPOCHS,
+    method: str | None = None,
+) -> pd.DataFrame:
     """Return a row for each model of each population."""
-    cells = itertools.product(range(n_studies), EFFECTS, SIZES, EPOCHS)
-    jobs = [delayed(measure)(*cell, first_seed + study) for study, *cell in cells]
+    cells = itertools.product(range(n_studies), EFFECTS, sizes, epochs)
+    jobs = [delayed(measure)(*cell, first_seed + study, method) for study, *cell in cells]
     return pd.DataFrame(Parallel(n_jobs, verbose=1)(jobs))
 
 
-def summarise(rows: pd.DataFrame) -> dict[str, float]:
-    """Return mean and worst coverage over populations, mean width and distance."""
-    cells = rows.groupby(["effect", "n", "epochs"])[["right", "width", "off"]].mean()
-    return {
-        "mean": float(cells["right"].mean()),
-        "worst": float(cells["right"].min()),
-        "width": float(cells["width"].mean()),
-        "off": float(cells["off"].mean()),
-        "studies per cell": len(rows) // len(cells),
-    }
+def summarise(rows: pd.DataFrame) -> dict[str, Any]:
+    """Return mean and worst coverage over populations, and mean width."""
+    cells = rows.groupby(["effect", "n", "epochs"]).mean()
+    summary = {}
+    for name, of in (
+        ("probability", ""),
+        ("AUC", "roc_auc "),
+        ("balanced accuracy", "balanced_accuracy "),
+    ):
+        right = cells[f"{of}right"]
+        values = {"mean": right.mean(), "worst": right.min(), "width": cells[f"{of}width"].mean()}
+        values |= {"above chance": cells[f"{of}above chance"].mean()} if of else {}
+        summary[name] = {key: round(float(value), 4) for key, value in values.items()}
+    return summary
 
 
 def source_table(
@@ -107,10 +136,13 @@ def source_table(
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--studies", type=int, default=10)
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--method", help="as in idfsmec train")
     parser.add_argument("--jobs", type=int, default=-1)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args(arguments)
-    rows = run(options.studies, options.jobs)
+    few = {"sizes": SIZES[:2], "epochs": EPOCHS[:1]} if options.method else {}
+    rows = run(options.studies, options.jobs, options.first_seed, **few, method=options.method)
     if options.out:
         rows.to_csv(options.out, index=False)
     print(rows.groupby(["effect", "n", "epochs"]).mean().round(3).to_string())

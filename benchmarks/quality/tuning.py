@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from benchmarks._timing import markdown
 from benchmarks.quality._classifier import score_classifier
+from benchmarks.quality._paired import describe_paired
 from idfsmec.evaluation import Protocol, accuracy
 from idfsmec.prediction.methods import Method, find_methods
 from idfsmec.table import FeatureTable
@@ -151,23 +151,16 @@ def by_table(folds: pd.DataFrame) -> str:
         index=["method", "seed"], columns=["rate", "table"], values=SCORE, sort=False
     )
     means = areas.groupby("method").mean()
-    own, rates = areas.loc["IDFS-MEC"], list(means.columns.unique("rate"))
+    rates = list(means.columns.unique("rate"))
+    by_seed = {rate: areas[rate].mean(axis=1).unstack("method") for rate in rates}
+    ahead = {rate: describe_paired(wide, "IDFS-MEC") for rate, wide in by_seed.items()}
     tables = list(means.columns.unique("table"))
     rows = []
     for name in means.mean(axis=1).sort_values(ascending=False).index:
-        ahead = own - areas.loc[name]
         cells = [", ".join(f"{means.loc[name, (r, one)]:.1f}" for r in rates) for one in tables]
-        rows.append([name, *cells, *(_interval(ahead[rate].mean(axis=1)) for rate in rates)])
+        rows.append([name, *cells, *(ahead[rate][name] for rate in rates)])
     heads = [*tables, *(f"IDFS-MEC ahead at {100 * rate:g} %" for rate in rates)]
     return markdown(["method", *heads], rows)
-
-
-def _interval(differences: pd.Series) -> str:
-    """Mean over the seeds, and Student's interval."""
-    if not differences.any():
-        return ""
-    low, high = stats.ttest_1samp(differences, 0.0).confidence_interval()
-    return f"{differences.mean():+.1f} ± {(high - low) / 2:.1f}"
 
 
 if __name__ == "__main__":

@@ -21,9 +21,13 @@ addEventListener("DOMContentLoaded", () => {
     });
     block.append(button);
   }
-  // Names for what the theme and the gallery leave without.
+  // Names and roles that the theme and the gallery give wrongly or not at all.
+  for (const button of document.querySelectorAll(".search-button-field")) button.removeAttribute("aria-label");
+  for (const entry of document.querySelectorAll("div.citation")) entry.setAttribute("role", "listitem");
+  for (const cell of document.querySelectorAll("th:empty")) cell.setAttribute("role", "presentation");
   for (const link of document.querySelectorAll(".sphx-glr-thumbcontainer a")) {
-    if (!link.textContent.trim()) link.tabIndex = -1, link.setAttribute("aria-hidden", "true");
+    if (link.textContent.trim()) link.setAttribute("aria-label", link.textContent);
+    else link.tabIndex = -1, link.setAttribute("aria-hidden", "true");
   }
   for (const summary of document.querySelectorAll("summary")) {
     if (!summary.textContent.trim()) summary.setAttribute("aria-label", "Subpages");

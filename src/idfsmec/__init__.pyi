@@ -6,6 +6,7 @@ from . import features as features
 from . import federated as federated
 from . import metrics as metrics
 from . import missing as missing
+from . import multiverse as multiverse
 from . import paper as paper
 from . import prediction as prediction
 from . import progress as progress

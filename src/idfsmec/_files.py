@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import codecs
 import glob
-import gzip
 import hashlib
-import json
+import math
 import os
 import platform
 import re
 import sqlite3
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,9 +56,20 @@ def replacing(*paths: Path) -> Iterator[list[Path]]:
 
 def write_json(path: Path, value: Any) -> None:
     """Write what JSON can hold, for readers."""
+    import json  # here, since every start of the command line loads this module
+
     text = json.dumps(value, indent=1, ensure_ascii=False, default=str)
     with replacing(path) as (temporary,):
         temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def null_for_nan(value: Any) -> Any:
+    """Return None in place of NaN and infinity, which JSON does not have."""
+    if isinstance(value, Mapping):
+        return {key: null_for_nan(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [null_for_nan(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def beside(path: Path, process: int | str | None = None, unique: str | None = None) -> Path:
@@ -237,6 +247,8 @@ def read_utf8(path: Path) -> bytes:
     check_readable(path)
     content = path.read_bytes()
     if path.suffix.lower() == ".gz":
+        import gzip  # as json above
+
         content = gzip.decompress(content)
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16").encode()

@@ -138,20 +138,38 @@ def run_tasks(
     if isinstance(tasks, Sized):
         n_jobs = min(n_jobs, len(tasks))
     if client is not None:
-        yield from _on_dask(function, tasks, client)
+        where, outcomes = f"Dask, {n_jobs} threads", _on_dask(function, tasks, client)
     elif n_jobs <= 1:
-        for index, task in enumerate(tasks):
-            with one_blas_thread():
-                result = function(task)
-            yield index, result
+        where, outcomes = "this process", _here(function, tasks)
     elif type(backend).__name__ in ("LokyBackend", "SequentialBackend"):
-        yield from _in_processes(function, tasks, n_jobs)
+        where, outcomes = f"{n_jobs} processes", _in_processes(function, tasks, n_jobs)
     else:
-        one_by_one = getattr(backend, "supports_return_generator", False)
-        return_as = "generator_unordered" if one_by_one else "list"
-        pool = joblib.Parallel(n_jobs, return_as=return_as, batch_size=1)
-        calls = (joblib.delayed(_call)(function, *numbered) for numbered in enumerate(tasks))
-        yield from pool(calls)
+        where, outcomes = type(backend).__name__, _by_joblib(function, tasks, backend, n_jobs)
+    _LOG.info("tasks in %s, %s", where, " ".join(map(" ".join, computing_versions().items())))
+    with closing(outcomes):
+        for index, result in outcomes:
+            _LOG.info("task %d ended", index + 1)
+            yield index, result
+
+
+def _here(
+    function: Callable[[Any], Any], tasks: Iterable[Any]
+) -> Generator[tuple[int, Any], None, None]:
+    """Run tasks in this process, in order."""
+    for index, task in enumerate(tasks):
+        with one_blas_thread():
+            result = function(task)
+        yield index, result
+
+
+def _by_joblib(
+    function: Callable[[Any], Any], tasks: Iterable[Any], backend: Any, n_jobs: int
+) -> Generator[tuple[int, Any], None, None]:
+    """Run tasks by the backend of ``joblib.parallel_config``."""
+    one_by_one = getattr(backend, "supports_return_generator", False)
+    return_as = "generator_unordered" if one_by_one else "list"
+    pool = joblib.Parallel(n_jobs, return_as=return_as, batch_size=1)
+    yield from pool(joblib.delayed(_call)(function, *numbered) for numbered in enumerate(tasks))
 
 
 def _call(
@@ -166,7 +184,7 @@ def _call(
 
 def _in_processes(
     function: Callable[[Any], Any], tasks: Iterable[Any], n_jobs: int
-) -> Iterator[tuple[int, Any]]:
+) -> Generator[tuple[int, Any], None, None]:
     """Run tasks in processes; after a worker's death those under way are run one at a time.
 
     Most workers die because memory is short, and one process needs the least; and a task that
@@ -388,7 +406,7 @@ def _check_certificates(address: str, settings: dict[str, Any]) -> None:
 
 def _on_dask(
     function: Callable[[Any], Any], tasks: Iterable[Any], client: Any
-) -> Iterator[tuple[int, Any]]:
+) -> Generator[tuple[int, Any], None, None]:
     """Run tasks on a cluster, which runs again what it loses with a worker.
 
     Not by ``joblib.Parallel``: with joblib 1.6 a task that takes down its workers is waited for

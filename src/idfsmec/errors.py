@@ -118,7 +118,7 @@ def find_name(name: str, known: Iterable[str], refusal: str) -> str:
     near = get_close_matches(name.casefold(), [each.casefold() for each in names], n=1)
     meant = next((each for each in names if each.casefold() in near), "")
     hint = f", did you mean {meant!r}? C" if meant else "; c"
-    choice = f"{hint}hoose from {listing(names, most=30)}" if names else ""
+    choice = f"{hint}hoose from {listing(names, most=30)}" if names else ", nor any other"
     raise InputError(f"{refusal}{choice}")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
-from scipy.stats import rankdata
+from scipy.stats import kendalltau, rankdata
 
 Scores = dict[str, float]
 Floats = NDArray[np.float64]
@@ -40,6 +40,10 @@ SCORE_CRITERIA = (*SCORE_METRICS[:3], "subject_neg_squared_error")
 #: Level of each of two families of facts, so that both together are wrong in 5 % of studies; how
 #: many times the p-value of a pair of facts counts; power of statements about what is found.
 FACT_ALPHA, PAIR_WEIGHT, POWER = 0.025, 5.0, 0.8
+#: By how much the variance of a share of subjects held out in folds exceeds that of independent
+#: ones: each fold, and the final model, has a training set of its own. Chosen on one generator of
+#: studies (``factors`` of benchmarks/quality/intervals.py), judged on others (docs/guarantees.md).
+CROSS_VALIDATED = 1.5
 #: Decisions of a linear SVM times this are log odds, roughly: at its margin it is sure by 88 %.
 SVM_SLOPE = 2.0
 
@@ -98,8 +102,8 @@ def score_predictions(
     a fold vary more or less by chance, and averages of ratios to that would be too low. R2 is
     negative where predictions are worse. Correlations are NaN where all predictions are equal.
     """
-    given, true = mean_by_subject(np.stack([predicted, y], axis=1), subjects).T
-    errors, from_mean = true - given, true - trained.mean()
+    means, true = mean_by_subject(np.stack([predicted, y], axis=1), subjects).T
+    errors, from_mean = true - means, true - trained.mean()
     expected = trained.var(ddof=1) * (1 + 1 / trained.size)
 
     def correlation(first: Floats, second: Floats) -> float:
@@ -110,13 +114,31 @@ def score_predictions(
 
     compute: dict[str, Callable[[], float]] = {
         "subject_r2": lambda: float((from_mean**2 - errors**2).mean() / expected),
-        "subject_spearman": lambda: correlation(rankdata(given), rankdata(true)),
-        "subject_pearson": lambda: correlation(given, true),
+        "subject_spearman": lambda: correlation(rankdata(means), rankdata(true)),
+        "subject_pearson": lambda: correlation(means, true),
         "subject_mae": lambda: float(np.abs(errors).mean()),
         "subject_mae_of_mean": lambda: float(np.abs(from_mean).mean()),
         "subject_neg_squared_error": lambda: -float(errors @ errors) / errors.size,
     }
     return {name: compute[name]() for name in wanted}
+
+
+def score_grades(predicted: Floats, true: Codes, n_grades: int) -> Scores:
+    """Score numbers predicted for grades, which are codes from 0, one of each subject.
+
+    ``grade_kappa`` is Cohen's kappa of the nearest grades with quadratic weights (Psychological
+    Bulletin 70, 213-220, 1968), ``grade_auc`` the mean AUC over the cuts between neighbouring
+    grades. NaN where a score is undefined.
+    """
+    nearest = np.clip(np.round(predicted), 0, n_grades - 1).astype(np.intp)
+    apart = (nearest - true) ** 2
+    by_chance = (nearest[:, None] - true[None]) ** 2
+    cuts = [auc(predicted, true >= cut) for cut in range(1, n_grades)]
+    defined = [value for value in cuts if np.isfinite(value)]
+    return {
+        "grade_kappa": float(1 - apart.mean() / by_chance.mean()) if by_chance.any() else np.nan,
+        "grade_auc": float(np.mean(defined)) if defined else np.nan,
+    }
 
 
 def mean_by_subject(values: Floats, subjects: Codes) -> Floats:
@@ -193,6 +215,25 @@ def auc(values: Floats, positive: NDArray[np.bool_]) -> float:
     return float(won / 2 / (inside.size * outside.size))
 
 
+def concordance(values: Floats, score: Floats) -> float:
+    """Return the share of pairs with different scores whose values are in their order, ties half.
+
+    Of two classes it is the AUC; of scores (1 + Somers' D) / 2, Harrell's C. NaN without such
+    pairs.
+    """
+    if np.ptp(score) == 0 or np.isnan(values).any():
+        return float("nan")
+    if np.ptp(values) == 0:
+        return 0.5
+    n_pairs = [
+        score.size * (score.size - 1) - (counts * (counts - 1)).sum()
+        for counts in (np.unique(column, return_counts=True)[1] for column in (values, score))
+    ]
+    return float(
+        0.5 + 0.5 * kendalltau(values, score).statistic * np.sqrt(n_pairs[0] / n_pairs[1])
+    )
+
+
 def auc_from_ranks(ranks: Floats, member: Floats) -> Floats:
     """Return the AUC of each column for many labellings at once, from ranks.
 
@@ -248,6 +289,19 @@ def expected_critical_p(n_facts: int) -> float:
     return FACT_ALPHA / max(2 * n_facts + n_pairs / PAIR_WEIGHT, 1)
 
 
+def concordance_interval(value: float, n: int) -> tuple[float, float]:
+    """Return a 95 % CI of a concordance, by Fisher's z of Kendall's tau.
+
+    Its variance is 0.437 / (n - 4) (Fieller, Hartley and Pearson, Biometrika 44, 470-481, 1957).
+    """
+    if not np.isfinite(value) or n < 5:
+        return float("nan"), float("nan")
+    z = np.arctanh(np.clip(2 * value - 1, -1 + 1e-9, 1 - 1e-9))
+    ends = z + np.array([-1, 1]) * special.ndtri(0.975) * np.sqrt(0.437 / (n - 4))
+    low, high = (1 + np.tanh(ends)) / 2
+    return float(low), float(high)
+
+
 def auc_interval(
     value: float, n_positive: int, n_negative: int, n_looks: int = 1
 ) -> tuple[float, float]:
@@ -256,38 +310,53 @@ def auc_interval(
     An AUC of 1 among few subjects has an interval of some length, where resampling gives none.
     For the best of ``n_looks`` AUCs it holds for whichever that is (Bonferroni).
     """
-    if not (np.isfinite(value) and n_positive and n_negative):
-        return float("nan"), float("nan")
-    extra = (n_positive + n_negative) / 2 - 1
+    low, high = auc_intervals(
+        np.array([value]), np.array([n_positive]), np.array([n_negative]), n_looks
+    )
+    return float(low[0]), float(high[0])
+
+
+def auc_intervals(
+    values: Floats, n_positive: NDArray[Any], n_negative: NDArray[Any], n_looks: int = 1
+) -> tuple[Floats, Floats]:
+    """Return :func:`auc_interval` of several AUCs."""
+    values = np.where(np.minimum(n_positive, n_negative) > 0, values, np.nan)
+    extra, n_pairs = (n_positive + n_negative) / 2 - 1, np.maximum(n_positive * n_negative, 1)
     z = float(special.ndtri(1 - 0.025 / n_looks))
-
-    def is_beyond(theta: float) -> bool:
-        spread = 1 + extra * ((1 - theta) / (2 - theta) + theta / (1 + theta))
-        variance = theta * (1 - theta) * spread / (n_positive * n_negative)
-        return bool((value - theta) ** 2 > z**2 * variance)
-
     limits = []
     for bound in (0.0, 1.0):
-        near, far = float(value), bound
-        for _ in range(60 if near != far else 0):  # bisection
+        near, far = values, np.where(np.isnan(values), np.nan, bound)
+        for _ in range(60):  # bisection
             middle = (near + far) / 2
-            near, far = (near, middle) if is_beyond(middle) else (middle, far)
+            spread = 1 + extra * ((1 - middle) / (2 - middle) + middle / (1 + middle))
+            variance = middle * (1 - middle) * spread / n_pairs
+            is_beyond = (values - middle) ** 2 > z**2 * variance
+            near, far = np.where(is_beyond, near, middle), np.where(is_beyond, middle, far)
         limits.append((near + far) / 2)
     return limits[0], limits[1]
 
 
-def auc_difference(
-    decisions: Floats, other_decisions: Floats, y: Codes
-) -> tuple[float, float, float]:
-    """Return the difference of two AUCs of the same subjects, one row each, with its 95 % CI.
+def fixed_auc(values: Floats, positive: NDArray[np.bool_]) -> tuple[float, float, float]:
+    """Return the AUC of a fixed model, and its 95 % CI over subjects.
 
-    Subjects are drawn anew within their classes, the same for both.
+    Wilson's, with the effective number of subjects that follows from DeLong's variance (DeLong,
+    DeLong and Clarke-Pearson, Biometrics 44, 837-845, 1988), at most twice the smaller class, and
+    Welch's degrees of freedom. Newcombe's holds less often where the spread of the classes and
+    their sizes differ (benchmarks/quality/validation.py).
     """
-    n_resamples = int(np.clip(2e7 / y.size**2, 100, 1000))
-    drawn = draw_within_classes(y, n_resamples, np.random.default_rng(0))
-    differences = weighted_aucs(decisions, y, drawn) - weighted_aucs(other_decisions, y, drawn)
-    low, high = np.quantile(differences, [0.025, 0.975])
-    return mean_auc(decisions, y) - mean_auc(other_decisions, y), float(low), float(high)
+    value, sides = auc(values, positive), (values[positive], values[~positive])
+    sizes = np.array([side.size for side in sides])
+    if not np.isfinite(value) or sizes.min() < 2:
+        return value, *auc_interval(value, int(sizes[0]), int(sizes[1]))
+    variances = np.empty(2)
+    for place, (side, others) in enumerate((sides, sides[::-1])):
+        others = np.sort(others)
+        below = np.searchsorted(others, side) + np.searchsorted(others, side, "right")
+        variances[place] = (below / (2 * others.size)).var(ddof=1) / side.size
+    total = float(variances.sum())
+    df = total**2 / (variances**2 / (sizes - 1)).sum() if total else sizes.min() - 1
+    _, low, high = share_interval(value, np.sqrt(total), df, 2 * sizes.min())
+    return value, low, high
 
 
 def draw_within_classes(y: Codes, n_resamples: int, rng: np.random.Generator) -> Floats:
@@ -409,11 +478,15 @@ def share_interval(
 def auc_by_fold(decisions: Floats, y: Codes, fold_of: Codes) -> Floats:
     """Return the AUC of the subjects of each fold, mean over the classes that occur there.
 
-    Decisions have the shape (n_subjects, n_classes); a fold of one class has NaN.
+    Decisions have the shape (n_subjects, n_classes); a fold of one class has NaN. With one column
+    y is a score, and the AUC the concordance.
     """
     aucs = []
     for fold in np.unique(fold_of):
         here = fold_of == fold
+        if decisions.shape[1] == 1:
+            aucs.append(concordance(decisions[here, 0], y[here]))
+            continue
         classes, codes = np.unique(y[here], return_inverse=True)
         several = classes.size > 1
         aucs.append(mean_auc(decisions[here][:, classes], codes) if several else np.nan)
@@ -430,38 +503,52 @@ def wilson_interval(hits: float, n: float, z: float = 1.959963984540054) -> tupl
 
 
 def diagnostic_scores(
-    positive: NDArray[np.bool_], flagged: NDArray[np.bool_], prevalence: float
+    positive: NDArray[np.bool_],
+    flagged: NDArray[np.bool_],
+    prevalence: float,
+    inflation: float = 1.0,
 ) -> dict[str, dict[str, float]]:
     """Return sensitivity, specificity and predictive values of subjects, with 95 % CIs.
 
-    Predictive values are those at the given prevalence. They follow from likelihood ratios, whose
-    CIs follow from Wilson's of both shares (MOVER-R: Newcombe, Statistical Methods in Medical
-    Research 25, 1774-1791, 2016). What needs a class that is not there is left out.
+    The variance of a share is that of independent subjects times ``inflation``, such as
+    :data:`CROSS_VALIDATED`. Predictive values are those at the given prevalence. They follow from
+    likelihood ratios, whose CIs follow from Wilson's of both shares (MOVER-R: Newcombe,
+    Statistical Methods in Medical Research 25, 1774-1791, 2016). What needs a class that is not
+    there is left out.
     """
     n_ill, n_well = int(positive.sum()), int((~positive).sum())
     hits, alarms = int(flagged[positive].sum()), int(flagged[~positive].sum())
     scores: dict[str, tuple[float, float, float]] = {}
     if n_ill:
-        scores["sensitivity"] = hits / n_ill, *wilson_interval(hits, n_ill)
+        scores["sensitivity"] = hits / n_ill, *_share_limits(hits, n_ill, inflation)
     if n_well:
-        scores["specificity"] = 1 - alarms / n_well, *wilson_interval(n_well - alarms, n_well)
+        limits = _share_limits(n_well - alarms, n_well, inflation)
+        scores["specificity"] = 1 - alarms / n_well, *limits
     odds = prevalence / (1 - prevalence)
     if n_ill and n_well and hits + alarms:
-        low, ratio, high = _ratio_of_shares(hits, n_ill, alarms, n_well)
+        low, ratio, high = _ratio_of_shares(hits, n_ill, alarms, n_well, inflation)
         value, *ends = (1 - 1 / (1 + odds * of) for of in (ratio, low, high))
         scores["PPV"] = value, ends[0], ends[1]
     if n_ill and n_well and hits + alarms < n_ill + n_well:
-        low, ratio, high = _ratio_of_shares(n_ill - hits, n_ill, n_well - alarms, n_well)
+        missed = n_ill - hits, n_ill, n_well - alarms, n_well
+        low, ratio, high = _ratio_of_shares(*missed, inflation)
         value, *ends = (1 / (1 + odds * of) for of in (ratio, high, low))
         scores["NPV"] = value, ends[0], ends[1]
     names = ("mean", "low", "high")
     return {name: dict(zip(names, score, strict=True)) for name, score in scores.items()}
 
 
-def _ratio_of_shares(hits: int, n: int, alarms: int, m: int) -> tuple[float, float, float]:
+def _share_limits(hits: int, n: int, inflation: float) -> tuple[float, float]:
+    return wilson_interval(hits / inflation, n / inflation)
+
+
+def _ratio_of_shares(
+    hits: int, n: int, alarms: int, m: int, inflation: float
+) -> tuple[float, float, float]:
     """Return the ratio of two shares between the ends of its 95 % CI; infinite over 0."""
     p, q = hits / n, alarms / m
-    (p_low, p_high), (q_low, q_high) = wilson_interval(hits, n), wilson_interval(alarms, m)
+    p_low, p_high = _share_limits(hits, n, inflation)
+    q_low, q_high = _share_limits(alarms, m, inflation)
     below = q_high * (2 * q - q_high)
     low = p * q - np.sqrt(max((p * q) ** 2 - p_low * (2 * p - p_low) * below, 0.0))
     low = low / below if below else p_low * (2 * p - p_low) / (2 * p * q)
@@ -473,17 +560,22 @@ def _ratio_of_shares(hits: int, n: int, alarms: int, m: int) -> tuple[float, flo
 
 
 def net_benefit(
-    positive: NDArray[np.bool_], probability: Floats, threshold: float, prevalence: float
+    positive: NDArray[np.bool_],
+    probability: Floats,
+    threshold: float,
+    prevalence: float,
+    inflation: float = 1.0,
 ) -> dict[str, float]:
     """Return the net benefit of acting on probabilities from a threshold on, with its 95 % CI.
 
     ``all`` is that of acting on every subject (Vickers and Elkin, Medical Decision Making 26,
-    565-574, 2006). The CI follows from Wilson's of both shares (MOVER).
+    565-574, 2006). The CI follows from Wilson's of both shares (MOVER); ``inflation`` as in
+    :func:`diagnostic_scores`.
     """
     flagged, n = probability >= threshold, np.array([positive.sum(), (~positive).sum()])
     hits = np.array([flagged[positive].sum(), flagged[~positive].sum()])
     shares = hits / n
-    limits = np.array([wilson_interval(*counts) for counts in zip(hits, n, strict=True)])
+    limits = np.array([_share_limits(*of, inflation) for of in zip(hits, n, strict=True)])
     cost = threshold / (1 - threshold) * (1 - prevalence)
     (down, up), (fewer, more) = np.abs(limits - shares[:, None])
     value = prevalence * shares[0] - cost * shares[1]

@@ -4,18 +4,25 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.metrics import roc_auc_score
 
 from idfsmec.audit.association import (
-    _products,
+    AUC_TO_FIND,
+    CONCORDANCE_TO_FIND,
+    Fact,
     _standardised,
     _waves,
     carried_facts,
-    detectable_correlation,
+    concordance_of,
+    detectable_concordance,
     distance_from_median,
+    facts_of,
     judge_family,
     participants_to_find,
+    products,
 )
-from idfsmec.metrics import FACT_ALPHA, detectable_auc
+from idfsmec.audit.levels import COINCIDE, COINCIDE_SCORE
+from idfsmec.metrics import FACT_ALPHA, concordance, detectable_auc
 
 Y = np.arange(80) % 2
 TARGET = np.column_stack([Y == 0, Y == 1]).astype(float)
@@ -27,7 +34,7 @@ def frame(**facts):
         name: pd.DataFrame(values) if np.ndim(values) == 2 else pd.DataFrame({"": values})
         for name, values in facts.items()
     }
-    return pd.concat(columns, axis=1, names=["variable", "level"])
+    return facts_of(pd.concat(columns, axis=1, names=["variable", "level"]))
 
 
 def test_one_fact_has_the_p_of_the_rank_test():
@@ -70,9 +77,9 @@ def test_two_facts_that_count_only_jointly_are_found_as_a_pair():
 
 def test_the_statistic_of_a_pair_is_hsic_with_a_product_kernel():
     rng = np.random.default_rng(3)
-    a, b = (_waves(pd.DataFrame({"": rng.normal(size=20)})) for _ in range(2))
+    a, b = (Fact(rng.normal(size=(20, 1)), ("",)).by_rank(_waves) for _ in range(2))
     kernel = (a @ a.T) * (b @ b.T)
-    columns = _products(a, b)
+    columns = products(a, b)
     assert columns @ columns.T == pytest.approx(kernel)
     y = rng.permutation(np.arange(20) % 2).astype(float)
     centre = np.eye(20) - 1 / 20
@@ -146,11 +153,46 @@ def test_facts_with_the_detectable_auc_are_found_in_four_of_five_studies():
         for _ in range(600)
     ]
     assert np.mean(found) == pytest.approx(0.8, abs=0.05)
-    n = participants_to_find(auc, 0.01, share=25 / 70)
+    n = participants_to_find(lambda n: detectable_auc(25 / 70 * n, 45 / 70 * n, 0.01) <= auc)
     assert n == pytest.approx(70, abs=1)
 
 
-def test_the_detectable_correlation_is_that_of_tables_of_power():
+def test_the_detectable_concordance_is_that_of_tables_of_power():
     # Cohen (1988), table 3.4.1: r = 0.30 needs 84 and r = 0.50 needs 28 at 5 %, two-sided, 0.80.
-    assert detectable_correlation(84, 0.05) == pytest.approx(0.30, abs=0.005)
-    assert detectable_correlation(28, 0.05) == pytest.approx(0.50, abs=0.015)
+    # Kendall's tau of normal values is 2 / pi asin(r), and the concordance (1 + tau) / 2.
+    for n, r in ((84, 0.30), (28, 0.50)):
+        expected = 0.5 + np.arcsin(r) / np.pi
+        assert detectable_concordance(n, 0.05) == pytest.approx(expected, abs=0.006)
+
+
+def test_a_fact_of_a_score_to_find_has_the_auc_to_find_between_halves():
+    rng = np.random.default_rng(8)
+    for concordant, auc in ((CONCORDANCE_TO_FIND, AUC_TO_FIND), (COINCIDE_SCORE, COINCIDE)):
+        r = np.sin(np.pi * (concordant - 0.5))
+        score, noise = rng.normal(size=(2, 40_000))
+        fact = r * score + np.sqrt(1 - r**2) * noise
+        assert concordance(fact, score) == pytest.approx(concordant, abs=0.01)
+        assert roc_auc_score(score > np.median(score), fact) == pytest.approx(auc, abs=0.015)
+    assert concordance_of(r) == pytest.approx(concordant)
+
+
+def test_a_prediction_of_a_score_that_follows_a_fact_is_found_and_no_harmless_one():
+    rng = np.random.default_rng(9)
+    found = {"carried": 0, "harmless": 0}
+    for seed in range(60):
+        score, cause, a, b = rng.normal(size=(4, 80))
+        fact = score + cause
+        quarters = (stats.rankdata(score) - 0.5) * 4 // 80
+        for name, decision in (("carried", fact + a), ("harmless", score + b)):
+            (row,) = carried_facts(
+                decision[:, None],
+                frame(fact=fact),
+                [["fact"]],
+                quarters,
+                score=score,
+                n_permutations=199,
+                seed=seed,
+            )
+            found[name] += row["p"] <= 0.05
+    assert found["carried"] >= 55
+    assert found["harmless"] <= 7  # 3 are expected

@@ -5,15 +5,19 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from idfsmec import FeatureTable
 from idfsmec.audit import add_audit, audit, audits_of
+from idfsmec.cli import app
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, Results, accuracy
 from idfsmec.evaluation.tasks import build_pipeline, load_fold
 from idfsmec.metrics import score_decisions
 from idfsmec.prediction.methods import proposed_method
 from idfsmec.prediction.samples import Samples
+from idfsmec.report import write_audit_page
+from idfsmec.table.verdicts import stored_verdict
 from tests.audit.cohorts import audited
 
 pytestmark = pytest.mark.slow
@@ -59,7 +63,8 @@ def test_who_was_recorded_is_amber_and_not_about_the_amplifier():
     table = FeatureTable(table.X, table.y, table.subjects, table.info, rows=ages.to_frame("age"))
     found = audit(table, parts=MAIN, **FAST)
     assert (found.level, found.why) == ("amber", "participants")
-    assert "Report the EEG adjusted for age; this is not about the amplifier." in found.summary()
+    assert "adjusted for age (regressed out inside the folds) it has AUC" in found.summary()
+    assert "amplifier" not in found.summary()
 
 
 def test_too_few_subjects_are_grey():
@@ -118,6 +123,45 @@ def test_three_classes():
     assert found.variables.iloc[0]["variable"] == "line_amplitude"
     assert found.missed["n"] > 45
     assert "B" in found.summary()
+
+
+def scored(n=60, *, device=0.0, seed=0):
+    """A score; the EEG holds a device that moves it, or without one the score itself."""
+    rng = np.random.default_rng(seed)
+    table = audited(n, seed=seed)
+    own, severity = rng.normal(size=(2, n))
+    score = severity + device * own
+    X = table.X.copy()
+    X.iloc[:, 0] += np.repeat(3.0 * (own if device else score), 4)
+    rows = pd.DataFrame({"bdi": np.repeat(20 + 5 * score, 4), "device": np.repeat(own, 4)})
+    table = FeatureTable(X, table.y, table.subjects, table.info, rows=rows)
+    return table.with_target("bdi")
+
+
+def test_a_score_that_a_device_moves_is_red():
+    found = audit(scored(device=1.0), **FAST)
+    assert (found.level, found.why, found.score) == ("red", "carried", "bdi")
+    assert found.suspects == ["device"]
+    assert found.eeg["auc"] > 0.7 > found.regressed["auc"]
+    assert "Device is associated with bdi, and the EEG's prediction" in found.summary()
+    assert found.leaks["shuffled"]["low"] < 0.5 < found.leaks["shuffled"]["high"]
+
+
+def test_a_score_without_confounding_is_not():
+    found = audit(scored(80, seed=1), parts=MAIN, **FAST)
+    assert (found.level, found.suspects) == ("green", [])
+    assert found.eeg["auc"] > 0.7
+
+
+def test_grades_are_audited_in_their_order(tmp_path):
+    table = audited(60, device=1.0, labels=("mild", "none", "severe"))
+    table = table.with_order(["none", "mild", "severe"])
+    results = add_audit(table, tmp_path, n_splits=4, n_jobs=1)
+    found = audits_of(results)["table"]
+    assert found.score == "label"
+    page = write_audit_page(found, tmp_path / "page.html").read_text("utf-8")
+    assert "concordance" in page
+    assert "AUC" not in page
 
 
 def test_workers_and_resumption_do_not_change_anything(tmp_path):
@@ -191,3 +235,18 @@ def test_an_audit_follows_the_folds_of_the_run(tmp_path):
 def test_wrong_calls_are_refused(wrong, said):
     with pytest.raises(InputError, match=said):
         audit(audited(8), **wrong)
+
+
+def test_the_command_takes_a_target_and_keeps_its_verdict_for_it_alone(tmp_path):
+    table, path = scored(device=1.0), tmp_path / "t.parquet"
+    rows = table.rows.drop(columns="diagnosis").assign(bdi=table.y)
+    FeatureTable(table.X, table.rows["diagnosis"], table.subjects, table.info, rows=rows).write(
+        path
+    )
+    words = ["audit", str(path), "--target", "bdi", "--folds", "4", "--jobs", "1"]
+    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert "Device is associated with bdi" in " ".join(done.output.split())
+    kept = FeatureTable.read(path)
+    assert stored_verdict(path, kept) == {}
+    assert stored_verdict(path, kept.with_target("bdi"))["level"] == "red"

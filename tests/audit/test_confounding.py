@@ -7,6 +7,8 @@ from scipy.stats import mannwhitneyu
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
+from idfsmec import FeatureTable
+from idfsmec.audit.association import Fact
 from idfsmec.audit.confounding import (
     LabelledSubjects,
     adjusting_columns,
@@ -15,20 +17,19 @@ from idfsmec.audit.confounding import (
     held_out_auc,
     judge_facts,
     propensity,
-    read_columns,
     residuals,
     separation_p,
 )
+from idfsmec.audit.variables import read_columns
 from idfsmec.errors import InputError
+from idfsmec.prediction.samples import Samples
 
 Y = np.arange(30) % 2
 FOLDS = np.arange(30) // 2 % 5
 
 
 def variables(values):
-    names = [(f"v{i}", "") for i in range(values.shape[1])]
-    columns = pd.MultiIndex.from_tuples(names, names=["variable", "level"])
-    return pd.DataFrame(values, columns=columns)
+    return {f"v{i}": Fact(column[:, None], ("",)) for i, column in enumerate(values.T)}
 
 
 def subjects(y=Y):
@@ -61,7 +62,6 @@ def test_adjusting_for_facts_knows_extremes_and_pairs():
     assert held_out_auc(adjusting_columns(facts, [["v0"]]), y, folds, 2) > 0.95
     assert held_out_auc(adjusting_columns(facts, [["v1", "v2"]]), y, folds, 2) > 0.95
     assert held_out_auc(adjusting_columns(facts, [["v1"], ["v2"]]), y, folds, 2) < 0.7
-    assert adjusting_columns(facts, []).shape == (80, 0)
 
 
 def test_subjects_with_the_same_acquisition_have_the_same_log_odds():
@@ -103,11 +103,8 @@ def test_the_test_of_decisions_is_the_rank_test():
 
 def test_who_was_recorded_and_how_are_two_families():
     rng = np.random.default_rng(0)
-    values = variables(rng.normal(size=(30, 3)))
-    names = [("age", ""), ("sfreq", ""), ("device", "B")]
-    values.columns = pd.MultiIndex.from_tuples(names, names=["variable", "level"])
-    values["age", ""] += 5 * Y
-    found = judge_facts(values, subjects())
+    age, sfreq, device = variables(rng.normal(size=(30, 3)) + np.outer(Y, [5, 0, 0])).values()
+    found = judge_facts({"age": age, "sfreq": sfreq, "device": device}, subjects())
     assert {row["variable"]: row["family"] for row in found["facts"]} == {
         "age": "participants",
         "sfreq": "acquisition",
@@ -218,14 +215,17 @@ def test_what_the_nuisance_does_not_touch_stays_as_it_is():
 def test_labels_are_permuted_within_sites():
     samples = np.arange(36) // 2
     y, sites = samples % 2, samples // 2 % 3
-    permuted = LabelledSubjects.of(y, samples, 2).permute(np.random.default_rng(0), sites)[samples]
+    labelled = LabelledSubjects(samples, np.arange(18) % 2, 2)
+    permuted = labelled.permute(np.random.default_rng(0), sites)[samples]
     assert (permuted != y).any()
     for site in range(3):
         assert permuted[sites == site].sum() == y[sites == site].sum()
 
 
 def test_a_subject_under_two_labels_counts_once_within_each():
-    found = LabelledSubjects.of(np.array([0, 0, 1, 1]), np.array([5, 5, 5, 6]), 2)
+    X = pd.DataFrame({"Cz__alpha": np.arange(4.0)})
+    table = FeatureTable(X, ["HC", "HC", "MDD", "MDD"], ["s5", "s5", "s5", "s6"])
+    found = LabelledSubjects.of(Samples.of("", table))
     assert found.y.tolist() == [0, 1, 1]
     assert found.member.tolist() == [0, 0, 1, 2]
     means = found.mean(np.array([[1.0], [np.nan], [4.0], [6.0]]))

@@ -8,7 +8,7 @@ import pandas as pd
 
 from idfsmec import FeatureTable
 from idfsmec.audit import recording_variables
-from idfsmec.audit.confounding import encode_variables, kind_of, say_variable
+from idfsmec.audit.variables import encode_variables, kind_of, say_variable
 from idfsmec.features import extract_table
 from idfsmec.recordings import read_manifest
 from tests.audit.cohorts import audited

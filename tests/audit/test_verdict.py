@@ -1,6 +1,7 @@
 """An audit in words: every combination of answers has a level, every sentence its condition."""
 
 import itertools
+from dataclasses import replace
 from string import Formatter
 
 import numpy as np
@@ -9,18 +10,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from idfsmec.audit import Audit
-from idfsmec.audit.verdict import (
-    ANSWERS,
-    LEVELS,
-    SENTENCES,
-    TITLES,
-    _conditions,
-    _values,
-    found_units,
-    judge,
-    say,
-    what_was_missed,
-)
+from idfsmec.audit.levels import ANSWERS, LEVELS, found_units, judge, what_was_missed
+from idfsmec.audit.sentences import SENTENCES, TITLES, _conditions, _values, say, say_audit
 
 SCORE = {"auc": 0.8, "low": 0.7, "high": 0.9}
 MISSED = {"auc": 0.7, "to_find": 0.75, "n": 90}
@@ -113,9 +104,14 @@ EXAMPLES = {
     ("consequence", "coincide"): ({"why": "coincide"}, "by illness or acquisition."),
     ("consequence", "untestable"): ({"why": "untestable"}, "may be an effect of acquisition."),
     ("consequence", "not carried"): ({"why": "not carried"}, "Report the facts beside it."),
-    ("consequence", "participants"): (
+    ("consequence", "participants unadjusted"): (
         AGE | {"why": "participants"},
-        "Report the EEG adjusted for age; this is not about the amplifier.",
+        "Report the EEG adjusted for age.",
+    ),
+    ("consequence", "participants adjusted"): (
+        AGE | {"why": "participants", "regressed": SCORE | {"variables": ["age"]}},
+        "The EEG has AUC 0.80 (95 % CI 0.70 to 0.90); adjusted for age (regressed out inside the "
+        "folds) it has AUC 0.80 (95 % CI 0.70 to 0.90), above 0.5.",
     ),
     ("consequence", "body"): (
         {"variables": facts("blinks"), "carried": carried("blinks")},
@@ -123,23 +119,27 @@ EXAMPLES = {
     ),
     ("consequence", "undescribed"): ({"why": "undescribed"}, "Make the table with idfsmec"),
     ("consequence", "none"): (NOTHING | {"why": "none"}, "not in the table were not tested."),
-    ("missed", "power"): ({}, "with 41 participants a fact is found with a power of 80 % if its"),
-    ("missed", "no power"): ({"missed": MISSED | {"auc": 1.0}}, "no fact is found with a power"),
-    ("missed", "power few"): (
-        {"missed": MISSED | {"auc": 0.8, "to_find": 0.7}},
-        "For 0.70, the AUC of a fact that explains the EEG's and is measured with a reliability "
+    ("missed", "power"): (
+        {"missed": MISSED | {"to_find": 0.7}},
+        "with 41 participants a fact is found with a power of 80 % if its AUC is 0.70 or more; "
+        "for 0.70, the AUC of a fact that explains the EEG's and is measured with a reliability "
         "of 0.25, about 90 participants would do.",
     ),
+    ("missed", "no power"): (
+        {"missed": MISSED | {"auc": 1.0}},
+        "with 41 participants no fact is found with a power of 80 %; for 0.75, about 90",
+    ),
+    ("missed", "untested"): ({"missed": {}}, "any difference, because no fact was tested."),
     ("evidence", "by site"): ({"folds": "site", "n_splits": 3}, "one of 3 sites left out at a"),
     ("evidence", "acquisition found"): (
         {},
-        "1 facts tested: sampling rate, higher in MDD: AUC 0.80 (95 % CI 0.70 to 0.90), corrected "
+        "1 fact tested: sampling rate, higher in MDD: AUC 0.80 (95 % CI 0.70 to 0.90), corrected "
         "p 0.001.",
     ),
-    ("evidence", "acquisition none"): (NOTHING, "were recorded: of 1 facts tested none"),
+    ("evidence", "acquisition none"): (NOTHING, "were recorded: of 1 fact tested none"),
     ("evidence", "acquisition untested"): (AGE, "How participants were recorded was not tested"),
-    ("evidence", "participants found"): (AGE, "Who was recorded, 1 facts tested: age, higher in"),
-    ("evidence", "participants none"): (NOTHING, "Who was recorded: of 1 facts tested none"),
+    ("evidence", "participants found"): (AGE, "Who was recorded, 1 fact tested: age, higher in"),
+    ("evidence", "participants none"): (NOTHING, "Who was recorded: of 1 fact tested none"),
     ("evidence", "participants untested"): ({}, "Who was recorded was not tested"),
     ("evidence", "pair"): (
         TWO | {"pairs": PAIR},
@@ -271,6 +271,21 @@ def test_every_sentence_has_an_example_a_condition_and_its_values():
             assert names <= values.keys() | of_each
 
 
+def test_an_audit_of_a_score_names_the_score_and_no_groups():
+    known = {"classes": [], "n_subjects": [41], "score": "BDI", "matched": {}, "strata": {}}
+    for (part, condition), (given, _) in EXAMPLES.items():
+        if part == "leading" or {"match", "strata"} & set(condition.split()):
+            continue
+        audit = replace(make(**given), **known)
+        for line in [*say_audit(audit), audit.verdict["title"]]:
+            assert not any(word in line for word in ("HC", "groups", "diagnosis", "AUC", "{"))
+    audit = replace(make(**RED), **known)
+    assert audit.verdict["verdict"].startswith("Sampling rate is associated with BDI, and the")
+    assert "Sampling rate, higher with higher BDI: concordance 0.80" in audit.summary().replace(
+        "sampling", "Sampling"
+    )
+
+
 def test_every_combination_of_answers_has_one_level():
     reached = set()
     for combination in itertools.product(*ANSWERS.values()):
@@ -325,6 +340,24 @@ def test_what_was_missed_is_held_against_the_eeg_where_it_separates():
     assert missed["auc"] == pytest.approx(0.759, abs=0.001)
     assert 80 < missed["n"] < 95
     assert what_was_missed({"critical_p": {}, "facts": []}, [40, 40], weak) == {}
+
+
+def test_what_was_missed_of_a_score_is_a_concordance():
+    tests = {"critical_p": {"acquisition": 0.05}, "facts": [{"family": "acquisition"}]}
+    tests["score"] = "BDI"
+    # Cohen (1988), table 3.4.1: r = 0.30 needs 84 at 5 %; a tau of 2 / pi asin(0.30).
+    missed = what_was_missed(tests, [84], {})
+    assert missed["auc"] == pytest.approx(0.5 + np.arcsin(0.3) / np.pi, abs=0.003)
+    assert missed["to_find"] == 0.68
+    # Of a correlation of 0.6 a fact measured with a reliability of 0.25 keeps 0.3.
+    eeg = {"auc": 0.5 + np.arcsin(0.6) / np.pi, "p": 0.001}
+    assert what_was_missed(tests, [84], eeg)["to_find"] == pytest.approx(missed["auc"], abs=0.003)
+
+
+def test_a_pair_that_is_found_is_not_called_none():
+    said = make(**TWO, pairs=PAIR).summary()
+    assert "associated with the diagnosis jointly" in said
+    assert "2 facts tested none" not in said
 
 
 def test_an_auc_below_one_half_is_no_evidence():

@@ -3,6 +3,7 @@
 import errno
 import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from idfsmec.cli import app, options
 from idfsmec.errors import InputError
 from idfsmec.missing import PATTERNS
 from idfsmec.recordings import DATA_SETS
+from tests.evaluation.cohorts import make_cohort
 
 runner = CliRunner()
 COMMANDS = {info.name: info.callback for info in app.registered_commands}
@@ -78,6 +80,15 @@ def test_debug_and_quiet_may_stand_anywhere_and_hold_for_one_call(tmp_path, capf
         assert "Traceback" in result.stderr + capfd.readouterr().err
     assert "Traceback" not in run("select", missing).stderr + capfd.readouterr().err
     assert "No such option" not in run("select", "--", "--debug").stderr
+
+
+def test_verbose_logs_versions_and_tasks_with_times_for_one_call(tmp_path):
+    table = make_cohort(n_channels=4).write(tmp_path / "table.parquet")
+    options = ["-o", tmp_path / "ranking.csv", "--force", "--resamples", 4, "--jobs", 1]
+    log = run("select", table, *options, "-v").stderr
+    assert re.search(r"^\d{4}-\d\d-\d\d [\d:,]+ INFO tasks in this process, numpy \d", log, re.M)
+    assert re.search(r" INFO task 1 ended$", log, re.M)
+    assert "INFO" not in run("select", table, *options).stderr
 
 
 def test_a_program_that_calls_us_handles_errors_itself():
@@ -155,6 +166,8 @@ CALLS = [
     ("train t.csv -o m.pkl", "m.pkl: give a name that ends in .skops"),
     # files
     ("select nowhere.parquet -o r.csv", "nowhere.parquet: there is no such file"),
+    ("select s3://bucket/t.parquet -o r.csv", "is an address|pyarrow.dataset"),
+    ("train gs://bucket/t.parquet -o m.skops", "is an address|pyarrow.dataset"),
     ("select junk.parquet -o r.csv", "junk.parquet"),
     ("select one.csv -o r.csv", "one.csv"),
     ("select nolabel.csv -o r.csv", "nolabel.csv"),

@@ -55,8 +55,9 @@ def test_results_are_written_and_means_printed_with_folds_chance_and_verdict(tab
     assert results.resampling["clinic"]["n_resamples"] == 100
     assert audits_of(results)["clinic"].why == "undescribed"
     assert (tmp_path / "out" / "reporting.md").exists()
-    page = cli.report(tmp_path / "out")
-    assert page == tmp_path / "out" / "report.html"
+    assert f"next: idfsmec report {tmp_path / 'out'}" in text
+    written, page = run("report", tmp_path / "out"), tmp_path / "out" / "report.html"
+    assert written.output.splitlines()[-1] == f"next: open in a browser: {page}"
     assert (tmp_path / "out" / "figures" / "accuracy-by-rate.png").exists()
     refused = run("report", tmp_path / "out")
     assert refused.exit_code == 2

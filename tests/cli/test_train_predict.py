@@ -204,7 +204,7 @@ def test_participants_far_outside_get_no_probability_unless_allowed(model, newco
     path, out = wild.write(tmp_path / "wild.csv"), tmp_path / "p.csv"
     result = run("predict", model, path, "-o", out)
     assert result.exit_code == 0, result.output
-    assert "no probability without --allow-unusual" in result.stderr.replace("\n", " ")
+    assert "no prediction without --allow-unusual" in result.stderr.replace("\n", " ")
     assert pd.read_csv(out)["probability of MDD"].isna().all()
     result = run("predict", model, path, "-o", out, "--allow-unusual", "--force")
     assert result.exit_code == 0, result.output

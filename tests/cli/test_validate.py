@@ -1,6 +1,7 @@
 """``idfsmec validate``: files, lines, and what is refused before any work."""
 
 import json
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,6 +15,7 @@ from idfsmec.features import extract_table
 from idfsmec.prediction import load_model
 from idfsmec.recordings import simulate_cohort
 from idfsmec.report import plot_validation, write_validation
+from idfsmec.report.validation import describe_validation, score_rows
 from idfsmec.table import FeatureTable
 from idfsmec.table.verdicts import store_verdict
 from tests.evaluation.cohorts import make_cohort
@@ -64,9 +66,9 @@ def test_the_command_prints_scores_beside_the_card(folder, tmp_path):
     words = ["validate", folder / "model.skops", folder / "other.parquet", "--out", tmp_path]
     result = run(*words, "--prevalence", 0.1)
     assert result.exit_code == 0, result.output
-    for text in ("on 24 other participants; the", "AUC", "sensitivity", "Calibration: intercept"):
+    for text in ("on 24 participants; the", "AUC", "sensitivity", "Calibration: intercept"):
         assert text in result.stdout
-    assert "Participants of the smaller class: 12" in result.stdout
+    assert "The smallest class has 12 participants" in result.stdout
     result = run(*words)
     assert result.exit_code == 2
     assert "validation.html: exists already" in result.stderr
@@ -92,6 +94,25 @@ def test_the_training_table_is_refused_in_one_line_unless_it_is_asked_for(folder
     result = run(*words, "--include-training")
     assert result.exit_code == 0, result.output
     assert "were trained on: the scores say nothing about others" in result.output
+
+
+def test_what_differs_from_the_card_is_said_and_numbers_without_ci_stand_alone(validation):
+    def said(**changes):
+        (first, *rest), measured = validation.measured["card"], validation.measured
+        changed = {**measured, "card": [first | changes, *rest]}
+        return describe_validation(replace(validation, measured=changed))[0]
+
+    lower = {"mean": -0.3, "low": -0.5, "high": -0.1}
+    assert said(difference=lower).endswith("it is lower here.")
+    higher = {"mean": 0.3, "low": 0.1, "high": 0.5}
+    assert said(difference=higher).endswith("it is higher here.")
+    unknown = dict.fromkeys(("low", "high"))
+    alone = said(difference=lower | unknown, card={"mean": 0.9, **unknown})
+    assert alone.endswith("the model's card says 0.90: without a CI to compare.")
+    rows = {row[0]: row for row in score_rows(validation)}
+    card = {row["score"]: row["difference"] for row in validation.measured["card"]}
+    points = round(100 * card["sensitivity"]["mean"])
+    assert rows["sensitivity"][3].startswith(f"{points} (".replace("-", "−"))
 
 
 def test_plots_are_drawn_on_axes_that_are_given(validation):

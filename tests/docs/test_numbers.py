@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from benchmarks.quality import guarantees
 from benchmarks.record import Section, page_sections, tables, write_json, write_markdown
 
 ROOT = Path(__file__).parents[2]
@@ -69,3 +70,26 @@ def found(module, name):
     """Whether a module has the name, as its own or as a module below it."""
     own = importlib.import_module(module)
     return hasattr(own, name) or importlib.util.find_spec(f"{module}.{name}") is not None
+
+
+def test_the_page_of_guarantees_has_the_stored_numbers():
+    text, kept = guarantees.PAGE.read_text("utf-8"), json.loads(guarantees.RESULTS.read_text())
+    rows = text.partition(guarantees.BEGIN)[2].partition(guarantees.END)[0]
+    assert rows.strip() == guarantees.page_rows(kept)
+    assert len(re.findall(r"[A-Za-z][\w'-]*", text)) <= 700  # words, not numbers
+    for name, part in kept.items():
+        assert part["command"] == f"python -m benchmarks.quality.guarantees --parts {name}"
+        assert f"{part['date']}, `--parts {name}`, {part['studies']} studies" in rows
+
+
+def test_a_row_of_guarantees_says_what_was_measured():
+    measured = {"probability": {"mean": 0.96123, "worst": 0.9, "width": 0.447}}
+    results = {}
+    guarantees.store(results, "train", measured | {"AUC": {}, "balanced accuracy": {}}, 7)
+    with pytest.raises(KeyError):  # nothing is printed that was not measured
+        guarantees.page_rows(results)
+    for name in ("AUC", "balanced accuracy"):
+        results["train"]["measured"][name] = {"mean": 0.95, "worst": 0.94, "width": 0.3}
+    assert "| CI of a participant's probability, width 0.45 | 0.95 | 0.961 | 0.900 |" in (
+        guarantees.page_rows(results)
+    )

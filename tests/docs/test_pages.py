@@ -14,6 +14,7 @@ import sklearn
 import typer
 
 from idfsmec import cli
+from idfsmec.cli.app import GLOBAL
 from idfsmec.evaluation import Protocol, accuracy
 from idfsmec.features import FEATURES
 from idfsmec.prediction import CLASSIFIERS, IMPUTERS, METHODS
@@ -170,7 +171,7 @@ def test_commands_of_the_pages_have_the_options_that_they_show(page):
         for name, rest in COMMAND.findall(block):
             known = {option for parameter in commands[name].params for option in parameter.opts}
             shown = set(re.findall(r"(?<!\S)--?[a-z][\w-]*", rest.split(" #")[0]))
-            assert shown <= known | {"--debug", "--quiet", "-q"}, f"idfsmec {name}{rest}"
+            assert shown <= known | set(GLOBAL), f"idfsmec {name}{rest}"
 
 
 def test_files_that_pages_name_exist():

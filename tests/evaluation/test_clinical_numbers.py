@@ -65,9 +65,15 @@ def cohort():
 def test_a_participant_is_flagged_above_one_half(cohort):
     ill, probability = cohort
     found = summarise_clinical("MDD", ill, probability, 0.5, {}, 0.2)
-    assert found["scores"] == diagnostic_scores(ill, probability > 0.5, 0.2)
+    assert found["scores"] == diagnostic_scores(ill, probability > 0.5, 0.2, 1.5)
     assert found["scores"]["sensitivity"]["mean"] == (probability[ill] > 0.5).sum() / 24
     assert (found["class"], found["prevalence"], found["groups"]) == ("MDD", 0.2, [])
+    fixed = summarise_clinical("MDD", ill, probability, 0.5, {}, 0.2, inflation=1.0)
+    assert fixed["scores"] == diagnostic_scores(ill, probability > 0.5, 0.2)
+    rarer = {row["prevalence"]: row["scores"] for row in found["at_prevalence"]}
+    assert rarer == {
+        at: diagnostic_scores(ill, probability > 0.5, at, 1.5) for at in (0.05, 0.1, 0.2)
+    }
     by_default = summarise_clinical("MDD", ill, probability, 0.5, {}, None)
     assert by_default["prevalence"] == 24 / 60
 
@@ -81,7 +87,7 @@ def test_the_decision_curve_moves_probabilities_from_the_prior_to_the_prevalence
     thresholds = [point["threshold"] for point in found["decision_curve"]]
     assert_allclose(thresholds, np.arange(1, 20) / 20)
     for point in found["decision_curve"]:
-        expected = net_benefit(ill, there, point["threshold"], 0.1)
+        expected = net_benefit(ill, there, point["threshold"], 0.1, 1.5)
         assert point == pytest.approx(expected)
 
 
@@ -98,7 +104,7 @@ def test_groups_are_scored_by_themselves_in_order(cohort):
         here = np.array(groups[group["by"]]) == group["group"]
         expected = [(~ill[here]).sum(), ill[here].sum()]
         assert group["n_subjects"] == expected
-        assert group["scores"] == diagnostic_scores(ill[here], probability[here] > 0.5, 0.2)
+        assert group["scores"] == diagnostic_scores(ill[here], probability[here] > 0.5, 0.2, 1.5)
 
 
 def test_a_group_of_one_class_counts_both():
@@ -149,6 +155,7 @@ def results():
     table = {"labels": ["HC", "MDD"], "groups": {"sex": ["f", "m"] * 20}}
     return SimpleNamespace(
         held_out=pd.DataFrame(rows),
+        of_classes=pd.DataFrame(columns=["table", "method", "rate"]),
         tables={"t": table, "none": table},
         methods={"ours": {"family": "proposed"}},
         protocol={"prevalence": 0.1},

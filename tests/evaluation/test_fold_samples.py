@@ -30,9 +30,10 @@ def inner_folds(fold):
 
 def prepare(fold, imputer=None):
     """What the selector sees, training samples and samples held out for the classifier."""
-    prepared = fold.training.prepare(imputer=imputer and imputer.build())
-    held_out = prepared.steps.apply(fold.held_out)
-    return Sides(prepared.selecting, prepared.train, held_out)
+    made = imputer and imputer.build()
+    prepared = fold.training.prepare(imputer=made)
+    selecting = fold.training.for_selection.prepare(imputer=made).X
+    return Sides(selecting, prepared.X, prepared.steps.apply(fold.held_out))
 
 
 class Sides(NamedTuple):

@@ -48,15 +48,15 @@ def test_a_fold_is_harmonized_by_its_training_samples_alone(wards, folds, missin
     new = known.transform(arrays.X[test], sites=arrays.sites[test])
     scaling = Scaling.learn(clean)
     prepared = data.training.prepare(Corrections(SiteHarmonizer()))
-    assert_allclose(prepared.train, scaling.apply(clean))
+    assert_allclose(prepared.X, scaling.apply(clean))
     assert_allclose(prepared.steps.apply(data.held_out), scaling.apply(new))
-    assert (np.isnan(prepared.train) == np.isnan(arrays.X[train])).all()
+    assert (np.isnan(prepared.X) == np.isnan(arrays.X[train])).all()
     inner = METHODS["ANOVA F"].pipeline(folds=folds)._inner_folds(data.training)[0]
     rest = np.setdiff1d(np.arange(train.size), inner.left_out)
     again = SiteHarmonizer().fit(arrays.X[train][rest], sites=arrays.sites[train][rest])
     clean = again.transform(arrays.X[train][rest], sites=arrays.sites[train][rest])
     prepared = inner.training.prepare(Corrections(SiteHarmonizer()))
-    assert_allclose(prepared.train, Scaling.learn(clean).apply(clean))
+    assert_allclose(prepared.X, Scaling.learn(clean).apply(clean))
 
 
 def test_what_is_held_out_does_not_move_training(wards):
@@ -66,9 +66,7 @@ def test_what_is_held_out_does_not_move_training(wards):
     _, test = make_folds(changed.y, changed.subjects, "subject", 4, 0)[0]
     changed.X[test] *= 100
     other = load_fold(changed, ALIKE.with_changes(ks=[3]), "none", 0.0, 0, 0)
-    prepared = [
-        fold.training.prepare(Corrections(SiteHarmonizer())).train for fold in (one, other)
-    ]
+    prepared = [fold.training.prepare(Corrections(SiteHarmonizer())).X for fold in (one, other)]
     assert_allclose(*prepared)
 
 
@@ -201,7 +199,7 @@ def test_sites_can_be_learned_from_controls_in_benchmark_and_training(tmp_path):
     new = known.transform(arrays.X[test], sites=arrays.sites[test])
     scaling = Scaling.learn(clean)
     prepared = fold.training.prepare(Corrections(SiteHarmonizer(reference="HC")))
-    assert_allclose(prepared.train, scaling.apply(clean))
+    assert_allclose(prepared.X, scaling.apply(clean))
     assert_allclose(prepared.steps.apply(fold.held_out), scaling.apply(new))
     results = accuracy(table, tmp_path, methods=["ANOVA F"], protocol=protocol, n_jobs=1)
     assert results.failures.empty

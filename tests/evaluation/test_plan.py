@@ -25,6 +25,10 @@ def test_power_is_the_share_of_t_statistics_beyond_the_limit(shift, df, n_tests)
     assert power(0.1 * shift, 0.1, df, n_tests) == pytest.approx(found, abs=3e-3)
 
 
+def test_without_any_error_each_difference_is_found():
+    assert (power(0.1, 0.0, 9), power(0.0, 0.0, 9)) == (1.0, 0.0)
+
+
 def test_power_far_from_zero_is_one():
     assert [power(d, 0.01, 9, 13) for d in (0.1, 0.15, 0.3, 5.0)] == pytest.approx(
         [1] * 4, abs=1e-4
@@ -132,6 +136,7 @@ def test_what_cannot_be_reached_is_stated():
 def test_the_command_writes_tables_and_a_figure_and_says_each_in_a_sentence(tmp_path):
     run = CliRunner().invoke(app, ["plan", "--facts", "12", "--out", str(tmp_path / "plan")])
     assert run.exit_code == 0, run.output
+    assert run.output.splitlines()[-1] == "next: idfsmec features FOLDER"
     assert {path.name for path in (tmp_path / "plan").iterdir()} == set(FILES)
     plan = StudyPlan()
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "plan" / "plan.csv"), plan.needed)

@@ -130,6 +130,7 @@ def test_few_electrodes_do_where_two_hold_the_score(tmp_path):
     results = electrodes(make_scored(), tmp_path, counts=[1, 2], protocol={"n_splits": 4})
     curve = electrode_curve(results)
     assert "Spearman's correlation" in curve.sentence
+    assert (curve.measure.name, curve.measure.chance) == ("Spearman's correlation", 0)
     row = curve.curve.query("choice == 'IDFS-MEC' and n_electrodes == 2").iloc[0]
     assert row["mean"] > 0.6
     assert curve.chosen[1].head(2).sum() == pytest.approx(1)

@@ -31,6 +31,11 @@ class TestFoldComparisons:
             scores["a"].to_numpy().reshape(3, 5), 50
         )
 
+    @pytest.mark.parametrize(("n_splits", "n_train", "n"), [(2, 20, 40), (4, 30, 40)])
+    def test_the_participants_are_those_trained_on_and_those_held_out(self, n_splits, n_train, n):
+        scores = pd.Series(np.linspace(0.6, 0.9, n_splits))
+        assert interval_by_fold(scores, n_train) == fold_interval(scores.to_numpy(), n)
+
     def test_p_is_below_a_twentieth_exactly_where_the_interval_leaves_zero_out(self):
         rng = np.random.default_rng(0)
         scores = pd.DataFrame(rng.normal(size=(6, 40)) + np.linspace(0, 2, 40))
@@ -55,3 +60,4 @@ def test_power_is_that_of_statsmodels_for_a_t_test_of_so_many_degrees_of_freedom
     expected = TTestPower().power(0.9, 10, 0.05 / n_tests, df=9)
     assert power(0.9, 1 / np.sqrt(10), 9, n_tests) == pytest.approx(expected, abs=1e-9)
     assert power(0.0, 1.0, 9, n_tests) == pytest.approx(0.05 / n_tests)
+    assert power(0.9, 1 / np.sqrt(10), 9) == power(0.9, 1 / np.sqrt(10), 9, 1)

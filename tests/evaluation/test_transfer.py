@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 from typer.testing import CliRunner
 
@@ -12,12 +13,13 @@ from idfsmec.errors import InputError
 from idfsmec.evaluation import Results, transfer, transfer_matrix
 from idfsmec.evaluation.run import table_arrays
 from idfsmec.evaluation.transfer import OTHERS, join_tables, split_pair, split_tables
-from idfsmec.metrics import auc_interval
+from idfsmec.metrics import fixed_auc
 from idfsmec.report import plot_transfer
 from idfsmec.report.transfer import pivot_matrix
 from idfsmec.table import FeatureTable
 
 from .cohorts import make_cohort
+from .test_scores import make_scored
 
 FEW = {"n_splits": 3, "n_inner_splits": 2, "ks": [2], "svm_costs": [0.1]}
 
@@ -84,8 +86,16 @@ def test_tables_that_cannot_be_compared_are_refused(clinics):
     with pytest.raises(InputError, match="at least two tables"):
         join_tables({"Bern": clinics["Bern"]})
     three = make_clinic(0, n_subjects=18, n_classes=3)
-    with pytest.raises(InputError, match="transfer needs the same two in all tables"):
+    with pytest.raises(InputError, match="two classes, and three has BD, HC and MDD"):
         join_tables({"Bern": clinics["Bern"], "three": three})
+    bern = clinics["Bern"]
+    named = FeatureTable(bern.X, bern.y.replace("HC", "well"), bern.subjects)
+    with pytest.raises(InputError, match="the labels of named are MDD and well, those of Bern HC"):
+        join_tables({"Bern": bern, "named": named})
+    number = pd.DataFrame({"bdi": bern.subjects.str[-2:].astype(int)})
+    scored = FeatureTable(bern.X, bern.y, bern.subjects, rows=number).with_target("bdi")
+    with pytest.raises(InputError, match=r"scored has the score bdi, Bern the .*: transfer needs"):
+        join_tables({"scored": scored, "Bern": bern})
     with pytest.raises(InputError, match="table few has 3 participants of a class"):
         join_tables({"Bern": clinics["Bern"], "few": make_clinic(3, n_subjects=6)})
     with pytest.raises(InputError, match="cannot be cut by condition"):
@@ -104,10 +114,9 @@ def test_the_matrix_has_every_pair_with_the_interval_of_a_fixed_model(clinics, t
     row = matrix.query("method == 'ANOVA F' and trained_on == 'Bern' and tested_on == 'Oslo'")
     keys = {"method": "ANOVA F", "trained_on": "Bern", "tested_on": "Oslo"}
     pair = results.transfer[(results.transfer[list(keys)] == pd.Series(keys)).all(axis=1)]
-    value = roc_auc_score(pair["true"], pair["probability"])
-    assert_allclose(
-        row[["auc", "low", "high"]].to_numpy(float)[0], [value, *auc_interval(value, 8, 8)]
-    )
+    value, low, high = fixed_auc(pair["probability"].to_numpy(), pair["true"].to_numpy() == 1)
+    assert value == pytest.approx(roc_auc_score(pair["true"], pair["probability"]))
+    assert_allclose(row[["auc", "low", "high"]].to_numpy(float)[0], [value, low, high])
     assert OTHERS in set(matrix["trained_on"])
     wide = pivot_matrix(matrix, "ANOVA F")
     assert wide.shape == (4, 3)
@@ -150,7 +159,14 @@ def test_conditions_count_as_tables_and_strangers_are_one_line(tmp_path):
     assert not matrix["fixed"].any()
     result = run("report", tmp_path / "out")
     assert result.exit_code == 0, result.output
-    assert "Trained here, tested there" in (tmp_path / "out" / "report.html").read_text()
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Trained here, tested there" in page
+    within, between = (
+        matrix.loc[(matrix["trained_on"] == matrix["tested_on"]) == same, "auc"].mean()
+        for same in (True, False)
+    )
+    assert f"not tested: ANOVA F {within:.2f} and {between:.2f}." in page
+    assert "Score shown" not in page
     other = make_cohort(8)
     X = other.X.set_axis([f"A{name}" for name in other.X.columns], axis=1)
     stranger = FeatureTable(X, other.y, other.subjects).write(tmp_path / "b.csv")
@@ -160,3 +176,26 @@ def test_conditions_count_as_tables_and_strangers_are_one_line(tmp_path):
     assert (
         len(result.stderr.strip().splitlines()) <= 2
     )  # the first says that conditions are pooled
+
+
+def test_a_score_is_transferred_by_spearmans_correlation(tmp_path):
+    tables = {name: make_scored(24, seed=seed) for seed, name in enumerate(["Bern", "Lund"])}
+    named = {
+        name: FeatureTable(
+            table.X.reset_index(drop=True), table.y, name + table.subjects, table.info
+        )
+        for name, table in tables.items()
+    }
+    results = transfer(named, tmp_path, methods=["ANOVA F"], protocol=FEW, n_jobs=1)
+    matrix = transfer_matrix(results)
+    assert list(matrix["fixed"]) == [False, True, True, False]
+    held_out = results.transfer
+    one = held_out[(held_out["trained_on"] == "Bern") & (held_out["tested_on"] == "Lund")]
+    rho = spearmanr(one["predicted"], one["true"]).statistic
+    row = matrix.iloc[1]
+    assert (row["spearman"], row["n_subjects"]) == (pytest.approx(rho), 24)
+    reach = 1.959964 * np.sqrt((1 + rho**2 / 2) / 21)
+    assert row["low"] == pytest.approx(np.tanh(np.arctanh(rho) - reach))
+    assert pivot_matrix(matrix, "ANOVA F").loc["Bern", "Lund"].startswith(f"{rho:.2f} (")
+    with pytest.raises(InputError, match="transfer needs the same in all tables"):
+        transfer({"Bern": named["Bern"], "Oslo": make_clinic(1)}, tmp_path / "other")

@@ -207,6 +207,9 @@ def test_participants_that_were_trained_on_are_named_and_left_out():
     measured = validate(model, both).measured
     assert measured["left_out"]["trained_on"] == [f"s{number:02d}" for number in range(10)]
     assert measured["metrics"] == validate(model, other).measured["metrics"]
+    assert not any("single participants" in note for note in measured["notes"])
+    forgetful = validate(fit_model(table), other).measured
+    assert "whether single participants were trained on is not known" in forgetful["notes"][0]
     every = validate(model, both, include_training=True).measured
     assert sum(every["n_subjects"].values()) == 30
     assert every["left_out"]["trained_on"] == []
@@ -236,7 +239,7 @@ def test_what_cannot_be_validated_is_refused(model, other):
     with pytest.raises(InputError, match="two participants of each class"):
         validate(model, other.take((other.y == "HC").to_numpy()))
     three = fit_model(make_cohort(12, n_classes=3))
-    with pytest.raises(InputError, match="the model has 3 classes"):
+    with pytest.raises(InputError, match="there are 0 BD, 31 HC and 19 MDD"):
         validate(three, other)
     with pytest.raises(InputError, match="prevalence is 2"):
         validate(model, other, prevalence=2.0)

@@ -41,7 +41,7 @@ def test_settings_come_back_from_a_file(tmp_path, given):
 
 def test_a_file_names_every_setting_with_the_values_that_are_allowed(tmp_path):
     text = FeatureSettings().to_toml(tmp_path / "settings.toml").read_text()
-    assert set(tomllib.loads(text)) == set(FeatureSettings.__dataclass_fields__)
+    assert set(tomllib.loads(text)) == {*FeatureSettings.__dataclass_fields__, "choices"}
     assert '# a sampling rate in Hz above 0, at most 100000, or "off"\nresample = 250.0\n' in text
     assert "[bands]\ndelta = [1.0, 4.0]\n" in text
     assert "pop = 60.0\n" in text
@@ -76,7 +76,7 @@ def test_what_a_file_leaves_out_keeps_its_default(tmp_path):
         ('features = ["kurtosis"]', "no feature 'kurtosis'; there are: "),
         ("features = 3", r"features = 3 is not a set of features \(paper, log, extended\)"),
         ("channels = []", "is not a choice of channels"),
-        ("bands = { mu = 8 }", r'bands = {"mu": 8} is not a table of bands'),
+        ("bands = { mu = 8 }", "bands = {mu = 8} is not a table of bands"),
         ("[bands]\nmu = [12, 8]", "Band 'mu' must have 0 <= lower < upper edge"),
         ("[limits]\npops = 3", "There is no limit pops; there are: flat,"),
         ("[limits]\npop = -3", "The limit pop = -3 is no number of at least 0"),

@@ -48,17 +48,21 @@ def test_power_sums_to_the_mean_square_and_without_dc_to_the_variance():
 
 
 def test_the_spectra_are_computed_once_and_shared(monkeypatch):
-    calls = []
-    for name, function in (("scipy.fft.rfft", fft.rfft), ("scipy.signal.welch", signal.welch)):
-        monkeypatch.setattr(
-            name,
-            lambda x, *args, name=name, function=function, **kwargs: (
-                calls.append((name, x.shape)) or function(x, *args, **kwargs)
-            ),
-        )
+    shapes = []
+    original = fft.rfft
+    monkeypatch.setattr("scipy.fft.rfft", lambda x: shapes.append(x.shape) or original(x))
     compute_features(white_noise(6).reshape(2, 3, N_TIMES), SFREQ)
-    assert calls.count(("scipy.fft.rfft", (2, 3, N_TIMES))) == 1
-    assert [name for name, _ in calls].count("scipy.signal.welch") == 1
+    n_windows = N_TIMES // 250 - 1  # of 2 s, by half
+    assert shapes == [(2, 3, N_TIMES), (2, 3, n_windows, 500)]
+
+
+def test_the_density_is_that_of_scipy():
+    for n_times, rate in ((N_TIMES, 250.0), (501, 125.5), (300, 250.0)):
+        noise = 1000 + white_noise(2, n_times)
+        size = min(round(2 * rate), n_times)
+        np.testing.assert_allclose(
+            EpochSignal(noise, rate).psd, signal.welch(noise, rate, nperseg=size)[1], rtol=1e-9
+        )
 
 
 @pytest.mark.parametrize("band", DEFAULT_BANDS)

@@ -252,6 +252,28 @@ def test_a_column_computed_from_others_is_refused_if_a_participant_lacks_one(tmp
     assert "follows from that of others" in vouched
 
 
+@pytest.mark.parametrize("all_lack_some", [False, True])
+def test_an_asymmetry_that_is_a_feature_of_an_electrode_is_refused(tmp_path, all_lack_some):
+    """F4 less F3 and less the asymmetry, over those who have them, is who lacks F3."""
+    table = cohort(80, **WIDE)
+
+    def derive(X, lacking="s005"):
+        if all_lack_some:  # one or two of the other electrodes: few participants have all
+            for number, channel in itertools.product(range(80), CHANNELS[2:]):
+                if number % 4 == CHANNELS.index(channel) - 2:
+                    X.loc[table.subjects == f"s{number:03d}", X.columns.str[:2] == channel] = (
+                        np.nan
+                    )
+        X["F3__asymmetry"] = X["F4__f0"] - X["F3__f0"] if lacking else X["F4__f0"] ** 2
+        X.loc[(table.subjects == "s005").array, [c for c in X if c.startswith("F3__")]] = np.nan
+        return X
+
+    refused = Site(tmp_path).refusal(changed(table, derive))
+    what = "A column of F3 or F4 follows from" if all_lack_some else "Column 'F3__asymmetry'"
+    assert what in refused
+    Site(tmp_path).release(changed(table, lambda X: derive(X, lacking="")))
+
+
 def test_a_class_cannot_be_divided_later(tmp_path):
     table, site = cohort(120, **WIDE), Site(tmp_path)
     patients = table.take((table.y == "MDD").to_numpy())

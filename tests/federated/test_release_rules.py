@@ -139,7 +139,7 @@ def test_whether_columns_follow_is_tested_from_twice_as_many_complete_participan
     """Three channels: seven participants must have them all."""
     table = cohort(60, epochs=1, missing=0.0)
     X = table.X.copy()
-    X["O2__beta"] = -3 * X["F3__beta"] + 1
+    X["O2__beta"] = X["Cz__beta"] - 3 * X["F3__beta"] + 1
     for complete in (6, 7):
         part = X.copy()
         part.iloc[complete:, part.columns.str.startswith("Cz")] = np.nan
@@ -148,7 +148,7 @@ def test_whether_columns_follow_is_tested_from_twice_as_many_complete_participan
         if complete == 6:
             assert "6 participants have all" in release._refuse_dependent(subjects, [0, 1, 2], ())
         else:
-            with pytest.raises(InputError, match="'F3__beta' and 'O2__beta' are the same"):
+            with pytest.raises(InputError, match="Feature 'beta' of a channel follows"):
                 release._refuse_dependent(subjects, [0, 1, 2], ())
 
 
@@ -158,7 +158,7 @@ def unit_columns(*columns):
     return values / np.linalg.norm(values, axis=0)
 
 
-def test_columns_are_equal_from_a_correlation_of_one_less_a_millionth_on(monkeypatch):
+def test_columns_are_equal_from_a_correlation_of_one_less_a_millionth_on():
     rng = np.random.default_rng(0)
     a, b = np.linalg.qr(rng.normal(size=(30, 2)) - 0.0)[0].T
     a, b = (v - v.mean() for v in (a, b))
@@ -170,15 +170,13 @@ def test_columns_are_equal_from_a_correlation_of_one_less_a_millionth_on(monkeyp
             close = sign * r * a + np.sqrt(1 - r**2) * b
             unit = unit_columns(rng.normal(size=30), a, rng.normal(size=30), close)
             names = np.array(["Cz__x", "F3__x", "F3__y", "O2__x"])
-            same_channel = np.array(["Cz__x", "F3__x", "Cz__y", "F3__z"])
-            for block in (512, 2):
-                monkeypatch.setattr(release, "_BLOCK", block)
-                release._refuse_equal(unit, same_channel)
-                if equal:
-                    with pytest.raises(InputError, match="'F3__x' and 'O2__x' are the same"):
-                        release._refuse_equal(unit, names)
-                else:
-                    release._refuse_equal(unit, names)
+            same_channel = np.array(["Cz__x", "F3__x", "F3__y", "F3__z"])
+            release._refuse_following(unit, same_channel)
+            if equal:
+                with pytest.raises(InputError, match="'F3__x' and 'O2__x' are the same"):
+                    release._refuse_following(unit, names)
+            else:
+                release._refuse_following(unit, names)
 
 
 def test_a_feature_of_a_channel_follows_from_others_where_an_eigenvalue_is_below_1e_8():
@@ -191,15 +189,23 @@ def test_a_feature_of_a_channel_follows_from_others_where_an_eigenvalue_is_below
         unit = unit_columns(*parts[:, :3].T, sums)
         if follows:
             with pytest.raises(InputError, match=r"Feature 'x' of a channel.*\(F3, F4, O2\)"):
-                release._refuse_balanced(unit, names)
+                release._refuse_following(unit, names)
         else:
-            release._refuse_balanced(unit, names)
-    # Of several features only columns of one are compared; empty ones say nothing.
-    several = np.array(["F3__x", "F4__x", "O1__x", "O2__y"])
-    release._refuse_balanced(unit_columns(*parts[:, :3].T, parts[:, 0] + parts[:, 1]), several)
+            release._refuse_following(unit, names)
+    # Under another feature's name, too, but not a multiple of the channel's own.
+    several = np.array(["F3__x", "F4__x", "O1__x", "F3__y"])
+    for noise, follows in ((1e-4, True), (1e-2, False)):
+        asymmetry = parts[:, 1] - parts[:, 0] + noise * parts[:, 3]
+        unit = unit_columns(*parts[:, :3].T, asymmetry)
+        if follows:
+            with pytest.raises(InputError, match=r"Column 'F3__y' follows.*\(F3, F4\)"):
+                release._refuse_following(unit, several)
+        else:
+            release._refuse_following(unit, several)
+    release._refuse_following(unit_columns(*parts[:, :3].T, 2 * parts[:, 0]), several)
     constant = unit_columns(*parts[:, :3].T, parts[:, 3])
     constant[:, 2:] = 0
-    release._refuse_balanced(constant, names)
+    release._refuse_following(constant, names)
 
 
 @pytest.mark.parametrize(("n_several", "hidden"), [(0, False), (9, True), (10, False)])
@@ -224,3 +230,16 @@ def test_as_many_folds_as_lose_no_channel():
         assert site.n_folds == max(k for k in fewest if fewest[k] >= 10)
         chosen.add(site.n_folds)
     assert chosen == {1, 2, 4}
+
+
+@pytest.mark.parametrize("kind", ["a score by choice", "numbers as labels", "a file"])
+def test_the_values_of_a_score_do_not_leave_a_site_as_labels(tmp_path, kind):
+    table = cohort(60)
+    number = np.unique(table.subjects.to_numpy(), return_inverse=True)[1]
+    scored = FeatureTable(table.X.reset_index(drop=True), number % 12, table.subjects)
+    given = {"numbers as labels": scored}.get(kind, scored.with_target("label"))
+    if kind == "a file":
+        given = given.write(tmp_path / "t.parquet")
+    words = "12 different numbers" if kind == "numbers as labels" else "the score label"
+    with pytest.raises(InputError, match=f"the labels are {words}, and sites release sums by cl"):
+        summarise(given)

@@ -246,14 +246,13 @@ def stability_by_subject(folder):
 @case("estimators")
 def effects(folder):
     two, three = make_table(), make_table(36, 2, 4, 3, n_classes=3, seed=5)
-    few = {"n_resamples": 200, "random_state": 0}
     score = two["score"]
     return {
-        "by sample": api.feature_effects(two["X"].iloc[:, :10], two["y"], **few),
-        "by subject": api.feature_effects(two["X"].iloc[:, :10], two["y"], two["subjects"], **few),
-        "three classes": api.feature_effects(three["X"], three["y"], three["subjects"], **few),
+        "by sample": api.feature_effects(two["X"].iloc[:, :10], two["y"]),
+        "by subject": api.feature_effects(two["X"].iloc[:, :10], two["y"], two["subjects"]),
+        "three classes": api.feature_effects(three["X"], three["y"], three["subjects"]),
         "a score": api.feature_effects(
-            two["X"].iloc[:, :10], score, two["subjects"], numeric=True, **few
+            two["X"].iloc[:, :10], score, two["subjects"], numeric=True
         ),
     }
 

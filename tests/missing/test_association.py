@@ -5,11 +5,16 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import fisher_exact, permutation_test
+from scipy.stats import fisher_exact, mannwhitneyu, permutation_test, spearmanr
 
 from idfsmec import FeatureTable
+from idfsmec.metrics import holm
 from idfsmec.missing import missingness_association
-from idfsmec.missing.association import association_warning, missingness_by_class
+from idfsmec.missing.association import (
+    association_warning,
+    missingness_by_class,
+    missingness_by_score,
+)
 
 
 @pytest.mark.parametrize("have", [(20, 1), (25, 29), (0, 0), (3, 4), (22, 8), (24, 20)])
@@ -65,6 +70,12 @@ def test_shares_of_samples_are_tested_by_permuting_the_labels_of_participants():
     assert frame.equals(missingness_by_class(observed, y, subjects, ["Cz", "Pz"]))
 
 
+def test_what_no_permutation_reaches_has_a_p_of_one_in_ten_thousand_and_one():
+    subjects, y = np.repeat(np.arange(60), 4), np.repeat(np.arange(60) % 2, 4)
+    observed = ((y == 0) | (np.arange(240) % 4 == 0))[:, None]
+    assert missingness_by_class(observed, y, subjects, ["Cz"])["p"][0] == 1 / 10_001
+
+
 def test_a_channel_that_patients_lack_in_a_third_of_their_samples_is_found():
     rng = np.random.default_rng(1)
     subjects, y = np.repeat(np.arange(60), 6), np.repeat(np.arange(60) % 2, 6)
@@ -105,3 +116,23 @@ def test_large_tables_of_several_classes_are_drawn_with_a_fixed_seed():
     assert frame["p"][0] > 0.05
     assert frame["p"][1] == pytest.approx(1 / 6001)
     assert frame.equals(missingness_by_class(observed, y, None, ["even", "skewed"]))
+
+
+def test_channels_are_tested_against_a_score_by_ranks():
+    subjects, score = np.repeat(np.arange(8), 2), np.repeat([3.0, 9, 1, 7, 12, 5, 20, 15], 2)
+    observed = np.zeros((16, 5), dtype=bool)
+    observed[:, 0] = True
+    observed[:, 1] = score < 8  # each participant has it or not
+    observed[:, 2] = (np.arange(16) % 2 == 0) | (score > 6)  # a half or all of the samples
+    observed[:2, 3] = observed[0, 4] = True  # two samples and one
+    frame = missingness_by_score(observed, score, subjects, list("abcde"))
+    means, shares = score[::2], observed.reshape(8, 2, 5).mean(axis=1)
+    expected = mannwhitneyu(means[means < 8], means[means >= 8]).pvalue
+    assert frame["p"][:2].tolist() == pytest.approx([1.0, expected])
+    assert frame["p"][2] == pytest.approx(spearmanr(shares[:, 2], means).pvalue)
+    assert frame["have_participants"].tolist() == [8, 4, 8, 1, 1]
+    assert frame["share_participants"].tolist() == pytest.approx(shares.mean(axis=0))
+    assert frame["n_participants"].tolist() == [8] * 5
+    assert frame["dead"].tolist() == [False, False, False, False, True]
+    # Of the four channels that vary.
+    assert frame["p_holm"].tolist() == pytest.approx([1.0, *holm(frame["p"][1:])])

@@ -50,6 +50,24 @@ def test_residuals_are_those_of_a_linear_regression_on_the_same_folds():
     assert adjuster.terms_ == ["age", "sex m", "sex x"]
 
 
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        (None, [0.593345656192, 1.273567467652, -0.399630314233, -0.816081330869]),
+        ("HC", [0.013262599469, 0.135278514589, -0.438992042440, -2.838196286472]),
+    ],
+)
+def test_residuals_are_those_of_julearn(reference, expected):
+    """Numbers of julearn 0.3.4, ConfoundRemover, by all and by controls (row_select_vals)."""
+    age = [20.0, 25, 31, 38, 44, 52, 60, 23, 35, 47, 58, 66]
+    known = pd.DataFrame({"age": age, "sex": list("fmfmmfmmffmf")})
+    X = np.array([1.0, 3, 2, 5, 4, 4, 7, 2, 3, 5, 6, 5])[:, None]
+    y = np.tile(["HC", "MDD"], 4)
+    adjuster = Adjuster(reference=reference).fit(X[:8], y, covariates=known[:8])
+    found = adjuster.transform(X[8:], covariates=known[8:]) - adjuster.mean_
+    assert_allclose(found[:, 0], expected, atol=1e-11)
+
+
 def test_each_feature_is_regressed_where_it_is_observed():
     X, known = make_samples()
     X[::3, 0], X[1::4, 2:4] = np.nan, np.nan
@@ -70,6 +88,9 @@ def test_a_subject_with_many_epochs_counts_once():
     many = Adjuster().fit(X[subjects], covariates=known.iloc[subjects], groups=subjects)
     assert_allclose(many.coef_, once.coef_, atol=1e-10)
     assert_allclose(many.mean_, once.mean_, atol=1e-10)
+    frame = pd.DataFrame(X[subjects], index=pd.Index(subjects, name="subject"))
+    by_index = Adjuster().fit(frame, covariates=known.iloc[subjects])
+    assert_allclose(by_index.coef_, many.coef_)
 
 
 def test_learned_from_one_class_it_leaves_the_difference_between_classes():

@@ -75,6 +75,22 @@ def test_more_subjects_make_the_interval_narrower_and_unequal_epochs_wider():
     assert width["one epoch"] == width["many"]
 
 
+def test_epochs_at_the_end_of_the_scale_widen_the_interval_as_at_0995():
+    calibration = Calibration(make_held_out(2000, 0))
+
+    def widened(mean, deviation):
+        """Squared half width beyond that of equal epochs."""
+        unequal = np.vstack([epochs(mean - deviation, 2), epochs(mean + deviation, 2)])
+        (low, high), equal = (
+            logit(calibration.apply(given, 1.0)[1:]) for given in (unequal, epochs(mean))
+        )
+        return ((high - low) ** 2 - np.diff(equal)[0] ** 2) / deviation**2
+
+    # The delta method: the slope of log odds at the mean, 1 / (p (1 - p)), squared.
+    expected = (0.8 * 0.2 / (0.995 * 0.005)) ** 2
+    assert widened(0.999, 0.001) / widened(0.8, 0.05) == pytest.approx(expected, rel=1e-3)
+
+
 def test_subjects_with_as_many_channels_count():
     held_out = make_held_out(200, 0)
     by_chance = np.random.default_rng(1).permutation(held_out["left"][0]).tolist()

@@ -16,6 +16,7 @@ from idfsmec.evaluation.tasks import score_fold
 from idfsmec.missing import simulate_missing
 from idfsmec.prediction import IDFSMECCV, METHODS, SiteHarmonizer, TunedPipeline
 from idfsmec.prediction.samples import FoldSamples, Samples, TrainingSamples
+from idfsmec.selection import MRMR
 from idfsmec.table import FeatureTable
 from tests.cli.test_select import run
 from tests.conftest import make_channels
@@ -72,6 +73,15 @@ def test_all_features_are_compared():
     table = make_cohort(30, 2, 6, 5)
     search = IDFSMECCV(n_features_to_select=(10, 1.0)).fit(table.X, table.y)
     assert set(search.cv_results_["param_n_features_to_select"]) == {10, 30}
+
+
+def test_a_forward_search_ends_at_the_largest_number_below_all():
+    table = make_cohort(30, 2, 6, 5)
+    model = TunedPipeline(MRMR(), n_features_to_select=(10, 1.0))
+    training = model.check_training(table.X, table.y)
+    searches = model._build_selector(training, model.counts(training))
+    assert model.counts(training) == [10, 30]
+    assert searches.n_features_to_select == 10
 
 
 def test_splitters_of_the_user_are_not_taken_for_one_another():

@@ -4,13 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import pearsonr, spearmanr
 from sklearn.linear_model import Ridge
-from sklearn.metrics import mean_absolute_error
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from idfsmec.errors import InputError
-from idfsmec.metrics import SCORE_CRITERIA, score_predictions
 from idfsmec.prediction import IDFSMECCV, METHODS, TunedRegressor
 from idfsmec.prediction.folds import make_folds, make_inner_folds
 from idfsmec.prediction.methods import methods_for_scores
@@ -48,37 +45,6 @@ def test_ridge_is_scikit_learns_on_the_standardised_score(shape, C):
     for decided, (columns, cost) in zip(ours.decide_sets(X, y, X, sets, 1), sets, strict=True):
         alone = Ridge(0.5 / cost).fit(X[:, columns], y)
         assert_allclose(decided[:, 0], alone.predict(X[:, columns]))
-
-
-def test_scores_by_participant_are_those_of_scipy_and_scikit_learn():
-    rng = np.random.default_rng(1)
-    subjects, trained = np.repeat(np.arange(12), 3), rng.normal(14, 6, 40)
-    y = np.repeat(rng.normal(15, 6, 12), 3)
-    predicted = y + rng.normal(0, 4, 36)
-    scores = score_predictions(predicted, y, subjects, trained, SCORE_CRITERIA)
-    given, true = predicted.reshape(12, 3).mean(axis=1), y[::3]
-    assert scores["subject_spearman"] == pytest.approx(spearmanr(given, true).statistic)
-    assert scores["subject_pearson"] == pytest.approx(pearsonr(given, true).statistic)
-    assert -scores["subject_neg_squared_error"] == pytest.approx(np.mean((given - true) ** 2))
-    gain = np.mean((true - trained.mean()) ** 2 - (true - given) ** 2)
-    assert scores["subject_r2"] == pytest.approx(gain / (trained.var(ddof=1) * (1 + 1 / 40)))
-    errors = score_predictions(
-        predicted, y, subjects, trained, ["subject_mae", "subject_mae_of_mean"]
-    )
-    assert errors["subject_mae"] == pytest.approx(mean_absolute_error(true, given))
-    mean = np.full(12, trained.mean())
-    assert errors["subject_mae_of_mean"] == pytest.approx(mean_absolute_error(true, mean))
-
-
-def test_the_training_mean_has_an_r2_of_zero_and_no_correlation():
-    rng = np.random.default_rng(2)
-    trained, y = rng.normal(size=30), rng.normal(size=8)
-    scores = score_predictions(
-        np.full(8, trained.mean()), y, np.arange(8), trained, SCORE_CRITERIA
-    )
-    assert scores["subject_r2"] == pytest.approx(0)
-    assert np.isnan(scores["subject_pearson"])
-    assert np.isnan(scores["subject_spearman"])
 
 
 def test_folds_keep_participants_together_and_have_low_and_high_scores_alike():

@@ -53,7 +53,7 @@ def test_random_numbers_get_no_probability_unless_allowed(model):
         assert subject.predicted is None
         assert np.isnan(subject.probability)
         assert "unlike the training data" in subject.warnings[0]
-        assert "no probability without --allow-unusual" in subject.warnings[-1]
+        assert "no prediction without --allow-unusual" in subject.warnings[-1]
     frame = predict_subjects(model, wild, allow_unusual=True).frame
     assert frame.filter(like="probability of").notna().to_numpy().all()
     assert frame["warnings"].str.contains("unlike the training data").all()

@@ -77,7 +77,8 @@ def pages(tmp_path_factory, page):
 
 def violations(browser, address, look):
     """Rules that a page violates, each with the elements."""
-    features = [{"name": "prefers-color-scheme", "value": look}]
+    media = {"prefers-color-scheme": look, "prefers-reduced-motion": "reduce"}
+    features = [{"name": name, "value": value} for name, value in media.items()]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     browser.get(address)
     # The theme of the documentation remembers a look; the system's decides here.

@@ -22,7 +22,7 @@ def described(tmp_path_factory):
 
 
 def test_the_page_has_the_scores_by_group_and_warns_of_few(described):
-    clinical = summarise(Results.read(described))["tables"][0]["clinical"]
+    (clinical,) = summarise(Results.read(described))["tables"][0]["clinical"]
     assert [row[:2] for row in clinical["rows"]] == [
         ["all", "12 / 12"],
         ["all, prevalence 5\N{NO-BREAK SPACE}%", ""],
@@ -50,11 +50,15 @@ def test_the_checklist_has_the_numbers(described, tmp_path):
     assert "net benefit: The 95 % CI lies above acting on all and acting on none at" in text
 
 
-def test_three_classes_have_no_such_section(tmp_path):
+def test_three_classes_have_each_against_the_rest(tmp_path):
     table = simulate(labels=("BD", "HC", "MDD"))
     out = write_results(tmp_path, {"cohort": table}, ("accuracy",), methods=(), rates=(0.0,))
     results = Results.read(out)
-    assert summarise(results)["tables"][0]["clinical"] is None
-    assert "predictive values" not in write_report(out).read_text("utf-8")
+    each, confusion = summarise(results)["tables"][0]["clinical"]
+    assert [row[0] for row in each["rows"]] == ["BD", "HC", "MDD"]
+    assert [sum(row[1:-1]) for row in confusion["rows"]] == [8, 8, 8]
+    html = write_report(out).read_text("utf-8")
+    assert ">Classes, each against the rest</a></h2>" in html
+    assert "Net benefit" not in html
     text = write_reporting_checklist(tmp_path / "c.md", results).read_text("utf-8")
-    assert "sensitivity" not in text
+    assert "BD (participants: 8): AUC " in text

@@ -13,6 +13,7 @@ from idfsmec.evaluation import accuracy
 from idfsmec.evaluation.statistics import interval_by_fold
 from idfsmec.report import predicted, summarise, write_report
 from idfsmec.report.data import TableResults
+from idfsmec.report.verdict import score_headline
 from tests.evaluation.test_scores import LEAN, make_scored
 
 
@@ -44,7 +45,7 @@ def test_without_a_signal_the_headline_says_not_better_than_the_mean(results):
     findings = {t["name"]: t["findings"] for t in summarise(results)["tables"]}
     assert findings["none"]["score"]["better"] == "no"
     assert findings["none"]["headline"].startswith(
-        "The prediction of bdi is not better than the mean of the participants trained on."
+        "The prediction of bdi is not shown to be better than the mean of the participants trained"
     )
     assert "groups" not in findings["none"]["headline"]
 
@@ -75,7 +76,7 @@ def test_calibration_is_the_regression_of_scores_on_predictions():
 @pytest.mark.parametrize("stable", ["yes", "no", "unknown"])
 @pytest.mark.parametrize("better", ["yes", "no", "unknown"])
 def test_there_is_a_headline_for_every_outcome(better, stable):
-    said = predicted.headline("bdi", better, stable, "alpha at Fz")
+    said = score_headline("bdi", better, stable, "alpha at Fz")
     assert "alpha at Fz" in said
     assert ("better than" in said) == (better != "unknown")
 

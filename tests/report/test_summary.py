@@ -39,7 +39,11 @@ def test_the_headline_is_the_mean_of_what_was_chosen_at_the_lowest_rate(results)
 
 
 def test_above_chance_means_that_the_interval_of_the_auc_excludes_a_half():
-    for mean, spread, said in ((0.9, 0.2, "not above"), (0.9, 0.02, "above"), (0.1, 0.02, "not")):
+    for mean, spread, said in (
+        (0.9, 0.2, "not shown to be above"),
+        (0.9, 0.02, "above"),
+        (0.1, 0.02, "not"),
+    ):
         results = fake_results(two_methods(mean, 0.5, spread=spread))
         accuracy = summarise(results)["tables"][0]["findings"]["accuracy"]
         auc = results.scores.query("method == 'IDFS-MEC'")["subject_roc_auc"]

@@ -1,20 +1,17 @@
-"""Direction and size of features agree with textbooks, and with subjects drawn one by one."""
+"""Direction and size of features agree with textbooks."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import brentq
-from scipy.stats import chi2, f_oneway, mannwhitneyu, nct, spearmanr, ttest_ind
+from scipy.stats import chi2, f_oneway, mannwhitneyu, ncf, nct, spearmanr, ttest_ind
+from scipy.stats import f as f_distribution
 from scipy.stats import t as student
 
+from idfsmec.metrics import auc_interval
 from idfsmec.selection import feature_effects
-from idfsmec.selection.effects import (
-    _covariates,
-    _percentiles,
-    adjusted_effects,
-    effects_of_sums,
-)
+from idfsmec.selection.effects import _covariates, adjusted_effects, effects_of_sums
 
 
 @pytest.fixture
@@ -38,24 +35,10 @@ def test_hedges_g_and_auc_are_those_of_the_textbook(cohort):
         assert found.loc[name, "hedges_g"] == pytest.approx(d * (1 - 3 / (4 * n - 9)))
         share = mannwhitneyu(other, one).statistic / len(one) / len(other)
         assert found.loc[name, "auc"] == pytest.approx(max(share, 1 - share))
+        limits = found.loc[name, ["auc_low", "auc_high"]].tolist()
+        assert limits == pytest.approx(auc_interval(max(share, 1 - share), len(one), len(other)))
         assert found.loc[name, "n_subjects"] == n
         assert found.loc[name, "direction"] == f"higher in {'MDD' if d > 0 else 'HC'}"
-
-
-@pytest.mark.slow
-def test_intervals_are_those_of_subjects_drawn_one_by_one(cohort):
-    X, y = cohort
-    found = feature_effects(X, y, n_resamples=2000)
-    rng = np.random.default_rng(1)
-    rows = [np.flatnonzero(y == k) for k in ("HC", "MDD")]
-    drawn = []
-    for _ in range(300):
-        part = np.concatenate([rng.choice(own, own.size) for own in rows])
-        drawn.append(feature_effects(X.iloc[part], y[part], n_resamples=2))
-    clear = found["auc_low"] > 0.5  # the others are oriented anew in every draw
-    assert clear.any()
-    by_hand = np.percentile([one.loc[clear, "auc"] for one in drawn], [2.5, 97.5], axis=0)
-    assert_allclose(found.loc[clear, ["auc_low", "auc_high"]].T, by_hand, atol=0.03)
 
 
 def by_definition(t, n0, n1, p):
@@ -179,17 +162,6 @@ def test_subjects_are_the_units(cohort):
         assert_allclose(here[what][columns], there[what][columns], rtol=1e-9)
 
 
-def test_with_many_subjects_the_interval_of_the_auc_is_as_wide_as_by_resampling():
-    rng = np.random.default_rng(3)
-    y = np.arange(400) % 2
-    X = rng.normal(size=(400, 2)) + 0.4 * y[:, None]
-    delong = feature_effects(X, y)
-    part = slice(0, 280)
-    few = feature_effects(X[part], y[part])
-    wide = (few["auc_high"] - few["auc_low"]) * np.sqrt(280 / 400)
-    assert_allclose(delong["auc_high"] - delong["auc_low"], wide, rtol=0.15)
-
-
 def test_three_classes_have_eta_squared():
     rng = np.random.default_rng(4)
     y = np.repeat([0, 1, 2], 20)
@@ -199,7 +171,29 @@ def test_three_classes_have_eta_squared():
     assert found["p"][0] == pytest.approx(p)
     assert found["eta_squared"][0] == pytest.approx(2 * F / (2 * F + 57))
     assert found["direction"][0] == "highest in 1"
-    assert (found["eta_squared_low"] <= found["eta_squared_high"]).all()
+    # The noncentralities for which an F as large or as small is as rare as 2.5 %.
+    shifts = [brentq(lambda nc, q=q: ncf.cdf(F, 2, 57, nc) - q, 0, 200) for q in (0.975, 0.025)]
+    expected = [shift / (shift + 60) for shift in shifts]
+    assert_allclose(found.loc[0, ["eta_squared_low", "eta_squared_high"]].tolist(), expected, 1e-3)
+    assert found["eta_squared_low"][1] == 0 < found["eta_squared_high"][1]  # p is above 0.025
+
+
+def test_one_degree_of_freedom_is_enough():
+    found = feature_effects([[0.0], [1.0], [3.0], [5.0]], [0, 1, 2, 2])
+    between, within = 14.75 - 2.0, 2.0  # of 14.75 about the mean 2.25
+    F = between / 2 / within
+    assert found["eta_squared"][0] == pytest.approx(between / 14.75)
+    assert found["p"][0] == pytest.approx(f_distribution.sf(F, 2, 1))
+
+
+def test_eta_squared_of_any_size_has_an_interval_about_it():
+    y, noise = np.repeat([0, 1, 2], 20), np.random.default_rng(1).normal(size=60)
+    X = np.column_stack([100 * y + noise, 1e6 * y + noise, y, np.full(60, 3.0)])
+    found = feature_effects(X, y)
+    assert (found["eta_squared_low"] <= found["eta_squared"])[:3].all()
+    assert (found["eta_squared"] <= found["eta_squared_high"])[:3].all()
+    assert found["eta_squared_low"][0] > 0.999
+    assert found.loc[3, ["eta_squared", "eta_squared_low", "p"]].isna().all()
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e3])
@@ -211,39 +205,6 @@ def test_eta_squared_knows_no_unit_and_no_origin(offset):
     found = feature_effects(1e-3 * (X + offset), y)
     assert_allclose(found["eta_squared"], 2 * F / (2 * F + 12))
     assert_allclose(found["p"], p)
-
-
-def delong(values, positive):
-    """AUC and standard error from placements one by one (DeLong et al., Biometrics 44, 1988)."""
-    above, below = values[positive], values[~positive]
-    wins = (above[:, None] > below) + 0.5 * (above[:, None] == below)
-    parts = [wins.mean(axis=1), wins.mean(axis=0)]
-    return wins.mean(), np.sqrt(sum(part.var(ddof=1) / part.size for part in parts))
-
-
-def test_with_many_subjects_the_interval_of_the_auc_is_delongs():
-    rng = np.random.default_rng(10)
-    y = np.arange(310) % 3 == 0
-    X = (rng.normal(size=(310, 3)) + np.outer(y, [0.5, -1.0, 6.0])).round(1)
-    X[:20, 0] = np.nan
-    found = feature_effects(X, y)
-    for j in range(3):
-        there = ~np.isnan(X[:, j])
-        auc, error = delong(X[there, j], y[there])
-        low, high = np.clip([auc - 1.959964 * error, auc + 1.959964 * error], 0, 1)
-        expected = (auc, low, high) if auc > 0.5 else (1 - auc, 1 - high, 1 - low)
-        assert_allclose(found.loc[j, ["auc", "auc_low", "auc_high"]].astype(float), expected)
-    assert found["auc_high"][2] == 1.0
-
-
-def test_few_resamples_without_a_value_leave_an_interval_and_most_leave_none():
-    spread = np.arange(20.0).reshape(10, 2) * [1.0, 10.0]
-    spread[:5, 0] = spread[:6, 1] = np.nan
-    low, high = _percentiles(spread)
-    assert_allclose([low[0], high[0]], np.quantile([10, 12, 14, 16, 18], [0.025, 0.975]))
-    assert np.isnan([low[1], high[1]]).all()
-    whole = np.arange(41.0)[:, None]
-    assert_allclose(_percentiles(whole), [[1.0], [39.0]])
 
 
 def test_a_covariate_is_a_number_where_half_of_its_values_are():
@@ -273,7 +234,7 @@ def test_three_classes_of_which_one_has_missing_values():
     X = np.random.default_rng(0).normal(size=(60, 2))
     X[:5, 0] = np.nan
     parts = [X[(y == k) & ~np.isnan(X[:, 0]), 0] for k in ("BD", "HC", "MDD")]
-    p = feature_effects(X, y, n_resamples=20)["p"]
+    p = feature_effects(X, y)["p"]
     assert p[0] == pytest.approx(f_oneway(*parts).pvalue)
     assert p[1] == pytest.approx(f_oneway(*(X[y == k, 1] for k in ("BD", "HC", "MDD"))).pvalue)
 

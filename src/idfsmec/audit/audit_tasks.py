@@ -17,9 +17,10 @@ from sklearn.metrics.pairwise import euclidean_distances
 from idfsmec._files import write_json
 from idfsmec._parallel import count_jobs
 from idfsmec.audit import confounding
-from idfsmec.audit.association import carried_facts
-from idfsmec.audit.confounding import encode_variables
-from idfsmec.audit.verdict import Audit, audits_of, found_units, put_together
+from idfsmec.audit.association import Fact, carried_facts, facts_of
+from idfsmec.audit.levels import found_units
+from idfsmec.audit.variables import FAMILIES, encode_variables
+from idfsmec.audit.verdict import Audit, audits_of, put_together
 from idfsmec.errors import InputError
 from idfsmec.evaluation.results import AUDIT, Results
 from idfsmec.evaluation.run import (
@@ -35,7 +36,14 @@ from idfsmec.evaluation.run import (
 )
 from idfsmec.evaluation.store import TaskResult
 from idfsmec.evaluation.tasks import UNFIT, Task, describe_method, make_task, rank_whole
-from idfsmec.metrics import Codes, Floats, Scores, score_decisions
+from idfsmec.metrics import (
+    Codes,
+    Floats,
+    Scores,
+    concordance,
+    mean_by_subject,
+    score_decisions,
+)
 from idfsmec.prediction.folds import Fold, FoldUnit, make_folds, most_splits
 from idfsmec.prediction.methods import Method
 from idfsmec.prediction.samples import Samples, TrainingSamples
@@ -195,14 +203,18 @@ def add_audit(
 
 def _check(table: FeatureTable, n_splits: int, folds: FoldUnit) -> None:
     """Refuse a table or folds that cannot be audited."""
-    if table.y.nunique() < 2:
+    if table.target.is_numeric:
+        if np.unique(table.targets).size < 2:
+            raise InputError(f"all participants have the same {table.target.name}")
+    elif table.y.nunique() < 2:
         raise InputError(f"all samples have the label {table.y.iloc[0]!r}: nothing to audit")
     if n_splits < 2:
         raise InputError(f"n_splits={n_splits}: give at least 2", argument="n_splits")
     if folds not in ("subject", "site"):
         raise InputError(f"folds is {folds!r}; choose 'subject' or 'site'", argument="folds")
     if folds == "site":
-        make_folds(table.y, table.subjects, folds, sites=table.sites)
+        numeric = table.target.is_numeric
+        make_folds(table.targets, table.subjects, folds, sites=table.sites, numeric=numeric)
 
 
 def _plan(
@@ -214,7 +226,7 @@ def _plan(
 ) -> Iterator[Task]:
     """List the tasks; the longest first, so that none waits for it."""
     scored = method_or_ours(None)
-    decided_by = {"kind": "audit 3", "described": describe_method(scored), **how}
+    decided_by = {"kind": "audit 4", "described": describe_method(scored), **how}
     of_columns, names = pd.factorize(variables.columns.get_level_values("variable"))
     levels = variables.columns.get_level_values("level")
     named = "\x1f".join([*names, *levels, str(about["described"])])
@@ -254,8 +266,8 @@ class _Parts:
 
     def __post_init__(self) -> None:
         table, self.splits = self.table, list[Fold]()
-        self.subjects = confounding.LabelledSubjects.of(table.y, table.subjects, table.n_classes)
-        n_splits = min(self.n_splits, most_splits(table.y, table.subjects))
+        self.subjects = confounding.LabelledSubjects.of(table)
+        n_splits = min(self.n_splits, most_splits(table.y, table.subjects, numeric=table.numeric))
         if self.folds == "site" or n_splits >= 2:
             self.splits = self._split(table, self.folds, n_splits)
         fold_of = np.zeros(table.y.size, dtype=np.intp)
@@ -265,27 +277,36 @@ class _Parts:
 
     def _split(self, table: Samples, folds: FoldUnit, n_splits: int) -> list[Fold]:
         given = table.y, table.subjects, folds, n_splits, self.seed
-        return make_folds(*given, sites=table.sites)
+        return make_folds(*given, sites=table.sites, numeric=table.numeric)
+
+    @cached_property
+    def facts(self) -> dict[str, Fact]:
+        """What is known of the subjects, by name."""
+        return facts_of(self.variables)
 
     @cached_property
     def tests(self) -> dict[str, Any]:
         """Tests of each family of variables against the diagnosis."""
-        return confounding.judge_facts(self.variables, self.subjects, seed=self.seed)
+        return confounding.judge_facts(self.facts, self.subjects, seed=self.seed)
 
     def recording(self) -> dict[str, Any]:
         """Test what is known of subjects and recordings."""
-        variables, tests, y = self.variables, self.tests, self.subjects.y
-        n_classes, coincide = self.subjects.n_classes, None
-        everything = confounding.adjusting_columns(variables, found_units(tests))
+        tests, y, coincide = self.tests, self.subjects.y, None
+        n_classes, units = self.subjects.n_classes, found_units(self.tests)
+        log_odds = np.zeros((y.size, n_classes))
+        if units and not self.subjects.is_scored:
+            everything = confounding.adjusting_columns(self.facts, units)
+            log_odds = confounding.propensity(everything, y, n_classes)
         if (units := found_units(tests, "acquisition")) and self.splits:
-            values = confounding.adjusting_columns(variables, units)
+            values = confounding.adjusting_columns(self.facts, units)
             coincide = confounding.held_out_auc(values, y, self.fold_of, n_classes)
         return tests | {
             "coincide": coincide,
-            "propensity": confounding.propensity(everything, y, n_classes).tolist(),
+            "propensity": log_odds.tolist(),
             "y": y.tolist(),
             "fold_of": self.fold_of.tolist(),
             "classes": [str(name) for name in self.table.classes],
+            "score": self.about["target"] if self.subjects.is_scored else "",
             "n_splits": len(self.splits),
             "folds": self.folds,
             **self.about,
@@ -293,14 +314,21 @@ class _Parts:
 
     def eeg(self) -> dict[str, Any]:
         """Score the EEG on held-out subjects, and test which facts its decisions carry."""
-        decisions = self._decide(self.table, self.splits)
-        of_subjects, y = self.subjects.mean(decisions), self.subjects.y
-        columns = of_subjects if y.max() > 1 else of_subjects[:, 1:] - of_subjects[:, :1]
+        decisions = self.decide(self.table, self.splits)
+        subjects, of_subjects = self.subjects, self.subjects.mean(decisions)
+        columns = of_subjects
+        if subjects.n_classes == 2:
+            columns = of_subjects[:, 1:] - of_subjects[:, :1]
         carried = [
             {**row, "family": family}
-            for family in confounding.FAMILIES
+            for family in FAMILIES
             for row in carried_facts(
-                columns, self.variables, found_units(self.tests, family), y, seed=self.seed
+                columns,
+                self.facts,
+                found_units(self.tests, family),
+                subjects.alike,
+                score=subjects.y if subjects.is_scored else None,
+                seed=self.seed,
             )
         ]
         scores = _score_samples(decisions, self.table)
@@ -311,8 +339,8 @@ class _Parts:
         if not (units := found_units(self.tests)):
             return {}
         names = list(dict.fromkeys(name for unit in units for name in unit))
-        nuisance = confounding.adjusting_columns(self.variables, units)
-        decisions = self._decide(self.table, self.splits, nuisance=nuisance)
+        nuisance = confounding.adjusting_columns(self.facts, units)
+        decisions = self.decide(self.table, self.splits, nuisance=nuisance)
         return {"decisions": self.subjects.mean(decisions).tolist(), "variables": names}
 
     def by_sample(self) -> dict[str, Any]:
@@ -320,7 +348,7 @@ class _Parts:
         if np.bincount(self.table.subjects).max() < 2:
             return {}
         splits = self._split(self.table, "sample", len(self.splits))
-        return _score_samples(self._decide(self.table, splits), self.table)
+        return _score_samples(self.decide(self.table, splits), self.table)
 
     def before(self) -> dict[str, Any]:
         """Score with features selected on all subjects, before splitting."""
@@ -329,7 +357,7 @@ class _Parts:
         if "rank" not in ranking:
             return {}
         ranks = np.array(ranking["rank"], dtype=np.intp)
-        return _score_samples(self._decide(self.table, self.splits, ranks), self.table)
+        return _score_samples(self.decide(self.table, self.splits, ranks), self.table)
 
     def shuffled(self) -> dict[str, Any]:
         """Score with labels permuted between subjects: an AUC above chance shows a leak.
@@ -341,8 +369,9 @@ class _Parts:
         for turn in range(N_SHUFFLES):
             y = self.subjects.permute(np.random.default_rng((self.seed, turn)), within)
             permuted = replace(table, y=y[self.subjects.member])
-            n_splits = min(len(self.splits), most_splits(permuted.y, table.subjects))
-            decisions = self._decide(permuted, self._split(permuted, self.folds, n_splits))
+            most = most_splits(permuted.y, table.subjects, numeric=table.numeric)
+            n_splits = min(len(self.splits), most)
+            decisions = self.decide(permuted, self._split(permuted, self.folds, n_splits))
             aucs.append(_score_samples(decisions, permuted)["subject_roc_auc"])
         return {"auc": aucs}
 
@@ -353,12 +382,14 @@ class _Parts:
     def _untuned(self, random_state: int) -> Any:
         """The estimator of the method at its default setting, with the usual cost."""
         pipeline = self.method.pipeline(
-            n_features_to_select=(N_FEATURES,), random_state=random_state
+            n_features_to_select=(N_FEATURES,),
+            random_state=random_state,
+            numeric=self.table.numeric,
         )
         default = pipeline.settings[pipeline.default_setting]
         return pipeline.set_params(settings=(default,), costs=(middle_cost(list(pipeline.costs)),))
 
-    def _decide(
+    def decide(
         self,
         table: Samples,
         splits: Sequence[Fold],
@@ -384,7 +415,13 @@ class _Parts:
 
 
 def _score_samples(decisions: Floats, table: Samples) -> Scores:
-    """Score decisions over samples and over subjects."""
+    """Score decisions over samples and over subjects; of a score the concordance."""
+    if table.numeric:
+        of_subjects = mean_by_subject(decisions[:, 0], table.subjects)
+        return {
+            "roc_auc": concordance(decisions[:, 0], table.y),
+            "subject_roc_auc": concordance(of_subjects, table.subject_scores),
+        }
     wanted = ["roc_auc", "balanced_accuracy", "subject_roc_auc", "subject_balanced_accuracy"]
     return score_decisions(decisions, table.y, table.subjects, wanted)
 

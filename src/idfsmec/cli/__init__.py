@@ -10,6 +10,7 @@ from idfsmec.cli.audit import audit
 from idfsmec.cli.benchmark import benchmark
 from idfsmec.cli.demo import demo
 from idfsmec.cli.features import features
+from idfsmec.cli.multiverse import multiverse
 from idfsmec.cli.plan import plan
 from idfsmec.cli.predict import predict
 from idfsmec.cli.report import report
@@ -31,6 +32,7 @@ __all__ = [
     "validate",
     "audit",
     "benchmark",
+    "multiverse",
     "report",
     "reproduce",
 ]

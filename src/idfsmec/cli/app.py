@@ -25,13 +25,17 @@ from typer.core import TyperGroup
 
 import idfsmec
 from idfsmec.cli import options
-from idfsmec.cli.console import flush_output, print_error, print_plainly, state
+from idfsmec.cli.console import flush_output, logged, print_error, print_plainly, state
 from idfsmec.errors import InputError
 
 #: What Typer raises for bad usage; where it lives differs between versions of Typer.
 UsageError: Any = typer.BadParameter.__bases__[0]
 #: Options of all commands, which may stand anywhere.
-GLOBAL = {"--debug": "debug", "--quiet": "quiet", "-q": "quiet"}
+GLOBAL = {
+    "--debug": "debug",
+    **dict.fromkeys(("--quiet", "-q"), "quiet"),
+    **dict.fromkeys(("--verbose", "-v"), "verbose"),
+}
 #: Arguments whose options have another name; all others are spelt alike.
 _OPTIONS = {
     "overwrite": "--force",
@@ -65,7 +69,7 @@ class CommandGroup(TyperGroup):
         """Take the global options from any position."""
         end = args.index("--") if "--" in args else len(args)
         flags = {GLOBAL[word] for word in args[:end] if word in GLOBAL}
-        state.debug, state.quiet = "debug" in flags, "quiet" in flags
+        vars(state).update((name, name in flags) for name in GLOBAL.values())
         rest = [word for word in args[:end] if word not in GLOBAL]
         return super().parse_args(ctx, [*rest, *args[end:]])
 
@@ -74,7 +78,7 @@ class CommandGroup(TyperGroup):
         try:
             spare_address_space()
             open_streams()
-            with stopping_on_signals():
+            with logged(), stopping_on_signals():
                 outcome = super().invoke(ctx)
         except (typer.Exit, typer.Abort, UsageError):
             raise
@@ -109,7 +113,7 @@ class CommandGroup(TyperGroup):
             _print_exception(error)
             raise SystemExit(1) from None
         finally:
-            state.debug = state.quiet = False
+            vars(state).update(dict.fromkeys(GLOBAL.values(), False))
             flush_output()
 
 
@@ -140,6 +144,9 @@ _VERSION = typer.Option(
 def main(
     debug: Annotated[bool, typer.Option("--debug", help="Show an error's traceback.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Log versions and tasks with times.")
+    ] = False,
     version: Annotated[bool, _VERSION] = False,
 ) -> None:
     """Describe the global options, which the group has taken already."""

@@ -26,6 +26,8 @@ def audit(
     out: AnyPath = Path("audit"),
     also: Names | None = None,
     condition: Names | None = None,
+    target: str | None = None,
+    order: Names | None = None,
     per: Per | None = None,
     folds: Folds | None = None,
     jobs: int = -1,
@@ -38,6 +40,7 @@ def audit(
 
         idfsmec audit table.parquet --also medication --jobs 2
         idfsmec audit table.parquet --folds site --condition eyes-closed
+        idfsmec audit table.parquet --target bdi
         idfsmec audit embeddings.parquet
 
     Tests whether facts of how participants were recorded (channels, line noise,
@@ -49,7 +52,7 @@ def audit(
     keeps finished parts: a second run computes only what is missing.
     """
     from idfsmec.audit import add_audit, audits_of
-    from idfsmec.audit.confounding import read_columns
+    from idfsmec.audit.variables import read_columns
     from idfsmec.report import write_audit_page, write_reporting_checklist
     from idfsmec.table.verdicts import store_verdict
 
@@ -61,6 +64,7 @@ def audit(
         read = options.take_condition(read_columns(path), condition, path)
     else:
         read = options.read_table(path, condition, per)
+    read = options.take_target(read, target, order, path)
     tables = {name: read}
     with stop_cleanly(out), shown("audit") as progress, options.naming(path):
         results = add_audit(
@@ -82,7 +86,7 @@ def audit(
         remark(f"the verdict could not be kept beside the table: {error}", "yellow")
     say("page:", page)
     say("reporting checklist:", checklist)
-    say_next("select", path, "--resamples 100")
+    say_next("select", path, *options.target_words(target, order), "--resamples 100")
     return outcome
 
 
@@ -90,15 +94,16 @@ def _print_audit(audit: Audit) -> None:
     """Print the verdict, the variables and the sentences."""
     import pandas as pd
 
-    from idfsmec.audit.verdict import describe_variable, records
+    from idfsmec.audit.sentences import describe_variable, measure_of, records
 
     verdict, *rest = audit.summary().splitlines()
     say(verdict, style=COLOURS[audit.level])
+    interval = f"{measure_of(audit)} [95 % CI]"
     cells = [
         {
-            "fact": describe_variable(row, audit.classes)[0],
-            "direction": describe_variable(row, audit.classes)[1],
-            "AUC [95 % CI]": f"{row['auc']:.2f} [{row['low']:.2f}, {row['high']:.2f}]",
+            "fact": describe_variable(row, audit)[0],
+            "direction": describe_variable(row, audit)[1],
+            interval: f"{row['auc']:.2f} [{row['low']:.2f}, {row['high']:.2f}]",
             "p": f"{row['p']:.2g}",
             "p (corrected)": f"{row['p_corrected']:.2g}",
         }

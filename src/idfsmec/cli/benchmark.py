@@ -118,14 +118,11 @@ def benchmark(
     }
     protocol = {key: value for key, value in changes.items() if value is not None}
     named = read_tables(paths, condition, per, target, order, by)
-    if "audit" in experiments and any(table.target.is_numeric for table in named.values()):
-        remark("the audit takes classes, and is left out", "yellow")
-        experiments.remove("audit")
     chosen = {"methods": options.split_names(methods)}
     workers = {"classifier": classifier, "n_jobs": n_jobs}
     imputers = None if imputer is None else [imputer]
     common = {"imputer": imputer, **workers}
-    method = ",".join(chosen["methods"] or ()) or None  # one, or it is refused
+    method = next(iter(chosen["methods"] or ()), None)  # a learning curve is of one method
     runs: dict[str, tuple[Any, dict[str, Any]]] = {
         "accuracy": (evaluation.accuracy, {"prevalence": prevalence, **chosen, **common}),
         "imputation": (evaluation.imputation, {"imputers": imputers, **chosen, **workers}),
@@ -156,6 +153,7 @@ def benchmark(
                 results = add_audit(named, folder, **here)
                 write_reporting_checklist(out / "reporting.md", results, named, overwrite=True)
     print_results(results)
+    say_next("report", results.folder)
     return results
 
 
@@ -250,16 +248,21 @@ def print_results(results: Results) -> None:
     from idfsmec.audit import audits_of
     from idfsmec.evaluation import electrode_curve, participant_curve
     from idfsmec.report.data import TableResults
+    from idfsmec.report.predicted import summarise_prediction
     from idfsmec.report.scores import difference_views
     from idfsmec.report.verdict import say_accuracy, summarise_accuracy
 
+    audits = {name: audit.verdict for name, audit in audits_of(results).items()}
     for experiment in ("accuracy", "imputation", "ablation"):
         if len(results.chosen(experiment)):
             _print_means(results, experiment)
     for name in results.chosen()["table"].unique():
         table = TableResults(results, name)
         compared = [view.tested for view in difference_views(table)]
-        for text in (say_accuracy(summarise_accuracy(table)), *compared):
+        level = (audits.get(name) or results.verdicts.get(name, {})).get("level", "")
+        score = summarise_prediction(table)
+        how_well = score["sentence"] if score else say_accuracy(summarise_accuracy(table), level)
+        for text in (how_well, *compared):
             if text:
                 say(f"{name}: {text}")
     for experiment, summarise in (
@@ -269,11 +272,9 @@ def print_results(results: Results) -> None:
         for name in results.chosen(experiment)["table"].unique():
             say(f"{name}: {summarise(results, name).sentence}")
     _print_transfer(results)
-    audits = {name: audit.verdict for name, audit in audits_of(results).items()}
     for name in results.tables:
         print_verdict(name, audits.get(name) or results.verdicts.get(name, {}))
     say("results:", results.folder)
-    say_next("report", results.folder)
     if n_failed := len(results.failures):
         first = results.failures.iloc[0]
         remark(
@@ -288,7 +289,7 @@ def _print_transfer(results: Results) -> None:
     """Print the matrices of the method of main interest, if there are any."""
     from idfsmec.evaluation import transfer_matrix
     from idfsmec.report.data import main_method
-    from idfsmec.report.transfer import pivot_matrix
+    from idfsmec.report.transfer import name_metric, pivot_matrix
 
     matrix = transfer_matrix(results)
     if matrix.empty:
@@ -298,8 +299,9 @@ def _print_transfer(results: Results) -> None:
     for harmonized in matrix["harmonized"].drop_duplicates().tolist():
         cells = pivot_matrix(matrix, method, harmonized)
         cells.columns = [f"tested on {name}" for name in cells]
-        how = ", tables harmonized" if harmonized else ""
-        title = f"AUC per participant (95 % CI) of {method}{how}; all methods: transfer.csv"
+        note = ", tables harmonized" if harmonized else ""
+        what = f"{name_metric(matrix)} (95 % CI) of {method}{note}"
+        title = f"{what}; all methods: transfer.csv"
         show_frame(title, cells.rename_axis("trained on").reset_index())
 
 

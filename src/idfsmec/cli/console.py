@@ -5,6 +5,7 @@ The library emits events (:mod:`idfsmec.progress`); a command hands it a listene
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 #: Colours of an audit's verdict.
 COLOURS = {"red": "bold red", "amber": "bold yellow", "green": "bold green", "grey": "bold"}
 #: Global options of the call that is running.
-state = SimpleNamespace(debug=False, quiet=False)
+state = SimpleNamespace(debug=False, quiet=False, verbose=False)
 #: Characters of a line where there is no terminal.
 WIDTH = 80
 #: A log gets a line of progress when a tenth is done and the first time has passed, or the second.
@@ -131,6 +132,11 @@ def say_next(*words: object) -> None:
     say("next: idfsmec", " ".join(map(str, words)))
 
 
+def say_open(page: object) -> None:
+    """Print that a page, or a folder of pages, is for a browser."""
+    say("next: open in a browser:", page)
+
+
 def print_verdict(name: object, verdict: Mapping[str, str]) -> None:
     """Print the verdict of a table's audit with its reason, or that there was none."""
     from idfsmec.table.verdicts import NOT_AUDITED
@@ -168,6 +174,22 @@ def warnings_as_lines() -> Iterator[None]:
         finally:
             for text in warning_texts(caught):
                 remark(f"warning: {text}", "yellow")
+
+
+@contextmanager
+def logged() -> Iterator[None]:
+    """With ``--verbose`` write the package's log to standard error, with times."""
+    log, handler = logging.getLogger("idfsmec"), logging.StreamHandler(_Stream("stderr"))
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    level = log.level
+    if state.verbose:
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 class shown:  # noqa: N801 - a context, in small letters like contextlib.suppress

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import typer
 
-from idfsmec._files import check_writable
+from idfsmec._files import check_readable, check_writable
 from idfsmec.cli.console import remark
 from idfsmec.errors import ExistingFileError, InputError
 
@@ -194,6 +194,7 @@ def check_numbers(*, repeats: int = 1, resamples: int = 0) -> None:
 def check_output(path: AnyPath, ending: str, force: bool, inputs: Sequence[Path] = ()) -> Path:
     """Refuse, before any work, an output file that cannot or should not be written."""
     path = Path(path)
+    check_readable(*inputs)
     for source in inputs:
         if not source.exists():
             raise InputError(f"{source}: there is no such file.")
@@ -298,6 +299,13 @@ def take_target(
             table = table.with_order(grades)
         _ = table.target  # refuses labels of many numbers
     return table
+
+
+def target_words(target: str | None, order: Any) -> list[str]:
+    """Return the options that name a target, for the command that follows."""
+    if target is not None:
+        return ["--target", target]
+    return ["--order", ",".join(split_names(order) or ())] if order else []
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from idfsmec.cli.app import command
-from idfsmec.cli.console import say, show_frame
+from idfsmec.cli.console import say, say_next, show_frame
 from idfsmec.cli.options import AnyPath
 
 if TYPE_CHECKING:
@@ -54,4 +54,5 @@ def plan(
     for sentence in describe_plan(study):
         say(sentence)
     say("table:", path)
+    say_next("features FOLDER")
     return study

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import print_verdict, remark, say, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import (
+    print_verdict,
+    remark,
+    say,
+    say_open,
+    show_frame,
+    shown,
+    warnings_as_lines,
+)
 from idfsmec.cli.options import AnyPath, AnyPaths, OnError
 from idfsmec.errors import listing
 
@@ -84,6 +92,7 @@ def predict(
     say(f"predictions of {len(frame)} participants:", output)
     if pages is not None:
         say("pages:", pages)
+        say_open(pages)
     return frame
 
 
@@ -129,6 +138,8 @@ def _print_predictions(frame: pd.DataFrame) -> None:
     if shares.empty:
         cells["predicted"] = first["predicted"].map("{:.1f}".format).where(seen, "")
         interval, written = "interval of 95 in 100", "{:.1f} to {:.1f}"
+        if "nearest grade" in first:
+            cells["nearest grade"] = first["nearest grade"]
     else:
         name = shares.columns[0] if shares.shape[1] == 1 else "probability"
         cells[name] = shares.max(axis=1).map("{:.0%}".format).where(seen, "")

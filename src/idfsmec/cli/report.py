@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from idfsmec.cli.app import command
-from idfsmec.cli.console import say, shown
+from idfsmec.cli.console import say, say_open, shown
 from idfsmec.cli.options import AnyPath, argument
 
 
@@ -32,4 +32,5 @@ def report(
 
         page = write_report(folder, reliability=reliability, overwrite=force, progress=progress)
     say("report:", page)
+    say_open(page)
     return page

@@ -56,19 +56,18 @@ def reproduce(
     chosen = paper.find_protocol(protocol).with_changes(seeds=range(repeats))
     out = Path(out or (data_set if protocol == "honest" else f"{data_set}-{protocol}"))
     options.check_folder(out, force)
-    with stop_cleanly(out):
-        with shown(digest=RunningMeans()) as progress:
-            results = paper.reproduce(
-                data_set,
-                data,
-                out,
-                protocol=chosen,
-                methods=options.split_names(methods),
-                n_resamples=100,
-                n_jobs=count_jobs(jobs),
-                progress=progress,
-                overwrite=force,
-            )
-        report(out, force=True)
+    with stop_cleanly(out), shown(digest=RunningMeans()) as progress:
+        results = paper.reproduce(
+            data_set,
+            data,
+            out,
+            protocol=chosen,
+            methods=options.split_names(methods),
+            n_resamples=100,
+            n_jobs=count_jobs(jobs),
+            progress=progress,
+            overwrite=force,
+        )
     print_results(results)
+    report(out, force=True)
     return results

@@ -145,7 +145,7 @@ def select(
     for path, verdict in zip(paths, verdicts, strict=True):
         print_verdict(path, verdict)
     say(f"ranking of {len(features)} features:", output)
-    _print_next(paths)
+    _print_next(paths, options.target_words(target, order))
     return features
 
 
@@ -298,9 +298,9 @@ def _add_adjusted(features: pd.DataFrame, table: FeatureTable) -> pd.DataFrame:
     return features.join(adjusted.reset_index(drop=True))
 
 
-def _print_next(paths: Sequence[Path]) -> None:
+def _print_next(paths: Sequence[Path], target: Sequence[str]) -> None:
     if not _has_summary(paths):
-        say_next("benchmark", *paths, "--out results")
+        say_next("benchmark", *paths, *target, "--out results")
 
 
 def _print_target(table: FeatureTable) -> None:

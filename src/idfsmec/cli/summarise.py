@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from idfsmec.cli.app import command
-from idfsmec.cli.console import remark, say, shown, warnings_as_lines
+from idfsmec.cli.console import remark, say, say_next, shown, warnings_as_lines
 from idfsmec.cli.options import AnyPath, Names, argument, check_output, split_names
 from idfsmec.errors import InputError
 
@@ -118,4 +118,5 @@ def summarise(
         remark(f"Columns that follow from other channels: {released.dependence}.", "yellow")
     say(f"{summary}:", path)
     say("Its participants are in the ledger, which stays here:", record.path)
+    say_next("select", path, "OTHER_SITE.summary")
     return summary

@@ -72,7 +72,7 @@ def train(
     from idfsmec.prediction.methods import find_methods
     from idfsmec.prediction.model import check_model_path
     from idfsmec.report.documents import card_paths, metric_rows, write_model_card
-    from idfsmec.table.verdicts import NOT_AUDITED, stored_verdict
+    from idfsmec.table.verdicts import stored_verdict
 
     path = options.check_output(output, ".skops", force, [Path(table)])
     check_model_path(path, overwrite=force)
@@ -95,9 +95,7 @@ def train(
     with options.naming(table):
         check_corrections(read, make_corrections(classes, False, adjusting, adjust_from))
     verdict = stored_verdict(Path(table), read)
-    if not verdict and numeric:
-        verdict = dict(NOT_AUDITED)
-    elif not verdict:
+    if not verdict:
         by = splits.get("folds", "subject")
         with shown("audit") as progress, options.naming(table):
             audited = audit(read, parts=["eeg"], folds=by, n_jobs=n_jobs, progress=progress)

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import print_verdict, remark, say, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import (
+    print_verdict,
+    remark,
+    say,
+    say_open,
+    show_frame,
+    shown,
+    warnings_as_lines,
+)
 from idfsmec.cli.options import AnyPath, Names, OnError, Per
 
 if TYPE_CHECKING:
@@ -50,8 +58,9 @@ def validate(
         idfsmec validate model.skops other.parquet
         idfsmec validate model.skops other_study.csv --out there --prevalence 0.1
 
-    Compares AUC, sensitivity and specificity with the model's card, and measures
-    calibration, decision curve and groups by sex, age, site and condition.
+    Compares AUC, sensitivity and specificity (of a score R2 and correlations) with
+    the model's card, and measures calibration, decision curve and groups by sex,
+    age, site and condition. A score is the column that the model predicts.
     Writes validation.html, validation.json, predictions.csv and reporting.md
     (items of TRIPOD+AI) into OUT. The audit of the other table is run if none is
     stored beside it. Participants that the model is known to be trained on are
@@ -65,6 +74,7 @@ def validate(
     from idfsmec.errors import ExistingFileError, listing
     from idfsmec.evaluation import validate as validate_model
     from idfsmec.evaluation.clinical import check_prevalence
+    from idfsmec.evaluation.validation import with_target_of
     from idfsmec.prediction import load_model
     from idfsmec.report.validation import (
         FILES,
@@ -90,6 +100,7 @@ def validate(
         else:
             table = options.read_table(path, condition, per)
         with options.naming(path):
+            table = with_target_of(loaded, table)
             validation = validate_model(
                 loaded, table, prevalence=prevalence, include_training=include_training
             )
@@ -111,6 +122,7 @@ def validate(
     for note in validation.measured["notes"]:
         remark(f"note: {note}")
     say("page:", page)
+    say_open(page)
     return validation
 
 
@@ -120,9 +132,11 @@ def _extract(model: Model, path: Path, skip: bool, n_jobs: int) -> FeatureTable:
     from idfsmec.recordings import find_recordings
 
     recordings = find_recordings(str(path), absent_ok=skip)
-    how = "skip" if skip else "raise"
+    on_error = "skip" if skip else "raise"
     with shown("recordings", describe=lambda outcome: Path(outcome.source).name) as progress:
-        return extract_subjects(model, recordings, n_jobs=n_jobs, on_error=how, progress=progress)
+        return extract_subjects(
+            model, recordings, n_jobs=n_jobs, on_error=on_error, progress=progress
+        )
 
 
 def _is_manifest(path: Path) -> bool:

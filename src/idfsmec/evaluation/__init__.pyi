@@ -1,4 +1,4 @@
-from .clinical import clinical_scores
+from .clinical import class_scores, clinical_scores
 from .plan import StudyPlan
 from .protocol import Protocol
 from .results import Results
@@ -23,6 +23,7 @@ __all__ = [
     "StudyPlan",
     "Validation",
     "accuracy",
+    "class_scores",
     "clinical_scores",
     "cost",
     "electrode_curve",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
@@ -34,12 +34,14 @@ _SCORES = [
     *SCORE_METRICS,
     *("seconds", "n_train", "n_train_subjects", "n_test", "n_channels"),
 ]
-_HELD_OUT = ["table", "rate", "seed", "fold", "method", "subject", "true", "probability"]
-_PREDICTED = [*_HELD_OUT[:-1], "predicted", "mean"]
-_TRANSFER = [
-    *("method", "harmonized", "trained_on", "tested_on", "seed", "fold"),
-    *("subject", "true", "probability"),
-]
+#: What tasks find of subjects that are held out, and the coordinates of these tasks.
+_OF_SUBJECTS = {
+    "held_out": ["subject", "true", "probability"],
+    "of_classes": ["subject", "true", "probabilities"],
+    "predicted": ["subject", "true", "predicted", "mean"],
+}
+_WHERE = ["table", "rate", "seed", "fold", "method"]
+_TRANSFER = ["method", "harmonized", "trained_on", "tested_on", "seed", "fold"]
 _SELECTIONS = [*KEYS, "imputer", "k", "ranking", "n_channels"]
 _RANKING = [
     *("table", "rank", "channel", "feature", "score"),
@@ -93,12 +95,15 @@ class Results:
         Subjects held out, where there are two classes, at the lowest missing rate and the setting
         that nested tuning chose: ``table``, ``rate``, ``seed``, ``fold``, ``method``, ``subject``
         (its place among all), ``true`` class and uncalibrated ``probability`` of the second.
+    of_classes : DataFrame
+        The same where there are more classes: uncalibrated ``probabilities`` of each.
     predicted : DataFrame
         The same where there is a score: the ``true`` and the ``predicted`` one, and the ``mean``
         of the subjects trained on.
     transfer : DataFrame
         Subjects of the experiment ``transfer``: ``method``, ``harmonized``, ``trained_on``,
-        ``tested_on``, ``seed``, ``fold``, ``subject``, ``true`` and ``probability``, as above.
+        ``tested_on``, ``seed``, ``fold``, ``subject``, ``true`` and ``probability``, or the
+        ``predicted`` score, as above.
     resampling : dict
         Table name to what :func:`resampling` found; empty where that was not run.
     audit_parts : dict
@@ -120,11 +125,18 @@ class Results:
     ranking: pd.DataFrame = field(repr=False)
     convergence: dict[str, list[float]] = field(repr=False)
     failures: pd.DataFrame = field(repr=False)
-    held_out: pd.DataFrame = field(default_factory=lambda: _held_out([], {}), repr=False)
-    predicted: pd.DataFrame = field(
-        default_factory=lambda: _held_out([], {}, "predicted", _PREDICTED), repr=False
+    held_out: pd.DataFrame = field(
+        default_factory=lambda: _subjects((), _WHERE, "held_out"), repr=False
     )
-    transfer: pd.DataFrame = field(default_factory=lambda: _transfer([]), repr=False)
+    of_classes: pd.DataFrame = field(
+        default_factory=lambda: _subjects((), _WHERE, "of_classes"), repr=False
+    )
+    predicted: pd.DataFrame = field(
+        default_factory=lambda: _subjects((), _WHERE, "predicted"), repr=False
+    )
+    transfer: pd.DataFrame = field(
+        default_factory=lambda: _subjects((), _TRANSFER, "held_out"), repr=False
+    )
     resampling: dict[str, Any] = field(default_factory=dict, repr=False)
     audit_parts: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
     verdicts: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
@@ -161,6 +173,9 @@ class Results:
     def _parse(cls, store: Store) -> Results:
         planned, protocols = store.planned(), store.get_meta("protocols") or {}
         folds = [done for done in planned if done.experiment in protocols]
+        main = _main_folds(folds, protocols)
+        transferred = [done for done in folds if done.experiment == TRANSFER]
+        of_scores = any("predicted" in done.result.found for done in transferred)
         scores = _mark_oracle(_scores(folds), protocols)
         selections = _selections(folds, scores["chosen"].to_numpy())
         ranked = {done.table.name: done for done in planned if done.experiment == RANKING}
@@ -175,13 +190,12 @@ class Results:
             selections=selections,
             protocol=_protocol(protocols, tables),
             environment={},
-            tables={name: table.about for name, table in tables.items()},
+            tables={name: table.facts for name, table in tables.items()},
             ranking=_ranking(ranked, selections),
             convergence={name: d.result.found.get("history", []) for name, d in ranked.items()},
             failures=pd.DataFrame(store.failures(), columns=[*KEYS, "attempts", "traceback"]),
-            held_out=_held_out(folds, protocols),
-            transfer=_transfer(folds),
-            predicted=_held_out(folds, protocols, "predicted", _PREDICTED),
+            transfer=_subjects(transferred, _TRANSFER, "predicted" if of_scores else "held_out"),
+            **{key: _subjects(main, _WHERE, key) for key in _OF_SUBJECTS},
             resampling={
                 d.table.name: d.result.found for d in planned if d.experiment == RESAMPLING
             },
@@ -275,33 +289,28 @@ def _selections(planned: Sequence[Planned], chosen: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_SELECTIONS).astype({"k": "Int64"})
 
 
-def _held_out(
-    planned: Sequence[Planned],
-    protocols: dict[str, Any],
-    key: str = "held_out",
-    columns: Sequence[str] = _HELD_OUT,
-) -> pd.DataFrame:
-    """Return held-out subjects of the main experiment; none with sample-wise folds."""
+def _main_folds(folds: Sequence[Planned], protocols: dict[str, Any]) -> list[Planned]:
+    """Return tasks of the main experiment at its lowest rate; none with sample-wise folds."""
     run = protocols.get("accuracy", {"folds": "sample"})
-    rows: list[tuple[Any, ...]] = []
-    for done in planned if run["folds"] != "sample" else ():
-        task, held_out = done.task, done.result.found.get(key)
-        if done.experiment != "accuracy" or not held_out or task["rate"] != min(run["rates"]):
-            continue
-        if task["pattern"] == run["patterns"][0]:
-            where, values = columns[:5], zip(*map(held_out.get, columns[5:]), strict=True)
-            rows += [(*map(task.get, where), *of) for of in values]
-    return pd.DataFrame(rows, columns=list(columns))
+    if run["folds"] == "sample":
+        return []
+    main = {"rate": min(run["rates"]), "pattern": run["patterns"][0]}
+    return [
+        done
+        for done in folds
+        if done.experiment == "accuracy" and main.items() <= done.task.items()
+    ]
 
 
-def _transfer(planned: Sequence[Planned]) -> pd.DataFrame:
-    """Return subjects of tables that were not trained on, or of folds held out of them."""
+def _subjects(planned: Iterable[Planned], where: Sequence[str], key: str) -> pd.DataFrame:
+    """One row per subject held out: coordinates of the task, and what it has found of them."""
+    known = _OF_SUBJECTS[key]
     rows: list[tuple[Any, ...]] = []
     for done in planned:
-        if done.experiment == TRANSFER and (held_out := done.result.found.get("held_out")):
-            values = zip(*map(held_out.get, _TRANSFER[6:]), strict=True)
-            rows += [(*map(done.task.get, _TRANSFER[:6]), *of) for of in values]
-    return pd.DataFrame(rows, columns=_TRANSFER)
+        if found := done.result.found.get(key):
+            values = zip(*map(found.get, known), strict=True)
+            rows += [(*map(done.task.get, where), *of) for of in values]
+    return pd.DataFrame(rows, columns=[*where, *known])
 
 
 def _ranking(ranked: dict[str, Planned], selections: pd.DataFrame) -> pd.DataFrame:
@@ -329,7 +338,7 @@ def _protocol(protocols: dict[str, Any], tables: dict[str, StoredTable]) -> dict
     """The protocol of the main experiment, with those of the others below it."""
     main: dict[str, Any] = protocols.get("accuracy") or next(iter(protocols.values()), {})
     keys = ("n_samples", "n_subjects", "n_classes")
-    sizes = {name: {key: table.about[key] for key in keys} for name, table in tables.items()}
+    sizes = {name: {key: table.facts[key] for key in keys} for name, table in tables.items()}
     return {
         **main,
         "n_repeats": len(main.get("seeds", [])),

@@ -261,8 +261,8 @@ def resampling(
             run = (store.get_meta("protocols") or {}).get("accuracy") or {}
             arrays = table_arrays(named, adjust=run.get("adjust") or ())
             tasks = plan_rankings(store, ranking, arrays, run, n_resamples, seed, sharing)
-            how: dict[str, Any] = {"keep": True, "here": sharing > 1}
-            do_tasks(store, RESAMPLING, tasks, arrays, n_processes, progress, **how)
+            here = sharing > 1
+            do_tasks(store, RESAMPLING, tasks, arrays, n_processes, progress, keep=True, here=here)
         return Results.of(store)
 
 
@@ -611,7 +611,7 @@ def _check_training(table: FeatureTable, protocol: Protocol) -> None:
 def stored_table(name: str, table: FeatureTable, known: StoredTable | None) -> StoredTable:
     """Describe a table for the store, unless the store has it."""
     digest = table_digest(table)
-    if known is not None and known.digest == digest and "groups" in known.about:
+    if known is not None and known.digest == digest and "groups" in known.facts:
         return known
     columns = tuple(map(str, table.X.columns))
     return StoredTable(name, digest, columns, describe_table(table))

@@ -69,7 +69,7 @@ class StoredTable:
     name: str
     digest: str
     columns: tuple[str, ...] = field(repr=False)
-    about: dict[str, Any] = field(repr=False)
+    facts: dict[str, Any] = field(repr=False)
 
 
 @dataclass
@@ -268,15 +268,15 @@ class Store(contextlib.AbstractContextManager["Store"]):
             for name in changed:
                 self._db.execute("DELETE FROM plan WHERE table_name = ?", [name])
             for table in tables:
-                parts = map(_pack, (table.columns, table.about))
+                parts = map(_pack, (table.columns, table.facts))
                 self._insert("tables", table.name, table.digest, *parts)
 
     def tables(self) -> dict[str, StoredTable]:
         """All tables by name."""
         rows = self._db.execute("SELECT name, digest, columns, about FROM tables")
         return {
-            name: StoredTable(name, digest, tuple(json.loads(columns)), json.loads(about))
-            for name, digest, columns, about in rows
+            name: StoredTable(name, digest, tuple(json.loads(columns)), json.loads(facts))
+            for name, digest, columns, facts in rows
         }
 
     def set_plan(self, experiment: str, tasks: Sequence[Task], *, keep: bool = False) -> None:

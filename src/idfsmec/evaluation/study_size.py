@@ -77,7 +77,7 @@ def electrodes(
     protocol: Protocol | Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Results:
-    """Measure how few electrodes are as good as all of them.
+    """Measure how few electrodes are not inferior to all of them.
 
     Tables are taken as they were recorded: no channel is removed from samples, so ``rates``,
     ``patterns`` and ``tuning`` of the protocol do not apply. Folds are by subject, or by site.
@@ -223,6 +223,29 @@ def _score(
     return score_fold(method, samples, protocol, derive_seed("method", seed, fold, method.name))
 
 
+class Measure(NamedTuple):
+    """What a curve shows: a column of the scores, its name and its value by chance."""
+
+    column: str
+    name: str
+    chance: float
+
+    def interval(self, scores: pd.Series, n_train: float) -> MeanInterval:
+        """Return the mean of scores by repeat and fold with its CI; an AUC lies from 0 to 1."""
+        return interval_by_fold(scores, n_train if self.chance else None)
+
+    def describe(self, row: Mapping[Any, Any]) -> str:
+        """Return the mean of a row with its CI in words."""
+        return (
+            f"{self.name} {row['mean']:.2f}, 95 % CI {max(row['low'], -1):.2f} to "
+            f"{min(row['high'], 1):.2f}"
+        )
+
+
+_AUC = Measure("subject_roc_auc", "AUC", 0.5)
+_RANKS = Measure("subject_spearman", "Spearman's correlation", 0.0)
+
+
 @dataclass(frozen=True)
 class ElectrodeCurve:
     """AUC per subject against the number of electrodes of one table.
@@ -241,6 +264,8 @@ class ElectrodeCurve:
         Smallest number that is not inferior to all electrodes; None if no number is shown to be.
     sentence : str
         The answer in words.
+    measure : Measure
+        What the curve shows: the AUC, of a score Spearman's r.
     """
 
     curve: pd.DataFrame = field(repr=False)
@@ -248,10 +273,11 @@ class ElectrodeCurve:
     margin: float
     smallest: int | None
     sentence: str
+    measure: Measure = _AUC
 
 
 def electrode_curve(results: Results, table: str | None = None) -> ElectrodeCurve:
-    """Summarise how few electrodes are as good as all of them.
+    """Summarise how few electrodes are not inferior to all of them.
 
     Numbers are tested from the largest to the smallest, and the first one whose CI of the loss
     exceeds the margin ends the search. Testing in a fixed order needs no correction: the chance of
@@ -293,30 +319,7 @@ def electrode_curve(results: Results, table: str | None = None) -> ElectrodeCurv
     shares = pd.DataFrame({number: (places < number).mean() for number in ranked.index})
     chosen = shares.sort_index().sort_values(list(ranked.index), ascending=False, kind="stable")
     answer = _answer(ranked, margin, smallest, measure)
-    return ElectrodeCurve(curve, chosen, margin, smallest, answer)
-
-
-class Measure(NamedTuple):
-    """What a curve shows: a column of the scores, its name and its value by chance."""
-
-    column: str
-    name: str
-    chance: float
-
-    def interval(self, scores: pd.Series, n_train: float) -> MeanInterval:
-        """Return the mean of scores by repeat and fold with its CI; an AUC lies from 0 to 1."""
-        return interval_by_fold(scores, n_train if self.chance else None)
-
-    def describe(self, row: Mapping[Any, Any]) -> str:
-        """Return the mean of a row with its CI in words."""
-        return (
-            f"{self.name} {row['mean']:.2f}, 95 % CI {max(row['low'], -1):.2f} to "
-            f"{min(row['high'], 1):.2f}"
-        )
-
-
-_AUC = Measure("subject_roc_auc", "AUC", 0.5)
-_RANKS = Measure("subject_spearman", "Spearman's correlation", 0.0)
+    return ElectrodeCurve(curve, chosen, margin, smallest, answer, measure)
 
 
 def _rows_of(results: Results, experiment: str, table: str | None) -> tuple[pd.DataFrame, Measure]:
@@ -342,8 +345,8 @@ def _answer(ranked: pd.DataFrame, margin: float, smallest: int | None, measure: 
     auc, name = measure.describe(rows[every]), measure.name
     if not rows[every]["low"] > measure.chance:
         return (
-            f"With all {every} electrodes the {name} is not above chance ({auc}), so the number "
-            "of electrodes cannot be decided."
+            f"With all {every} electrodes the {name} is not shown to be above chance ({auc}), "
+            "so the number of electrodes cannot be decided."
         )
     if not fewer:
         return f"The table has one electrode ({auc})."
@@ -515,8 +518,8 @@ class ParticipantCurve:
         auc = self.measure.describe(whole)
         if not whole["low"] > self.measure.chance:
             return (
-                f"With {every} training participants the {name} is not above chance ({auc}), so "
-                "the number of participants cannot be decided."
+                f"With {every} training participants the {name} is not shown to be above chance "
+                f"({auc}), so the number of participants cannot be decided."
             )
         answers = {
             True: f"The {name} still rises with the number of participants",

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
@@ -35,6 +35,7 @@ from idfsmec.metrics import (
     METRICS,
     SCORE_METRICS,
     Codes,
+    Floats,
     mean_by_subject,
     mean_decisions,
     score_decisions,
@@ -54,7 +55,7 @@ from idfsmec.progress import collect_warnings
 from idfsmec.selection import StabilitySelector, feature_effects
 
 #: Raise this when a change of the code changes results without a new package version.
-RESULTS_VERSION = 15
+RESULTS_VERSION = 17
 #: What a selector raises for data that cannot be ranked: a reason, not a failure of the run.
 UNFIT = (ValueError, ArithmeticError)
 
@@ -202,9 +203,11 @@ def load_fold(
             rate=rate,
             seed=derive_seed("gaps", pattern, rate, seed, fold),
         )
-        selecting = simulate(train)
+        incomplete = simulate(train)
         if protocol.missing_in == "everywhere":
-            train, test, selecting = selecting, simulate(test), None
+            train, test = incomplete, simulate(test)
+        else:
+            selecting = TrainingSamples(incomplete)
     samples = FoldSamples(TrainingSamples(train, selecting), test, left_out[1])
     if table.digest and not samples.training.is_large:
         _last_fold[key] = samples
@@ -242,18 +245,12 @@ def build_pipeline(
     )
 
 
-class _Candidate(NamedTuple):
-    """A row to be scored: a trial, and whether tuning chose it."""
-
-    trial: Trial
-    chosen: bool = False
-
-
 def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int) -> TaskResult:
     """Select, classify and score with one method on one outer fold."""
     training, held_out = fold.training, fold.held_out
     pipeline = build_pipeline(method, protocol, held_out.classes, seed)
     decisions = None
+    best: Trial | None
     if isinstance(pipeline, HarmonizedClassifier):
         began = time.perf_counter()
         decisions = pipeline.fit_samples(training).decide(held_out)
@@ -261,43 +258,25 @@ def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int)
         seconds, n_columns = time.perf_counter() - began, held_out.channel_of.size
         ranks = np.full(n_columns, n_columns)
         ranks[columns] = np.arange(columns.size) + 1
-        candidates = [_Candidate(Trial(0, columns.size, math.nan, ()), chosen=True)]
-        ranked = {(0, columns.size): (ranks, seconds)}
+        trials = [Trial(0, columns.size, math.nan, ())]
+        best, ranked = trials[0], {(0, columns.size): (ranks, seconds)}
         scored = [score_decisions(decisions, held_out.y, held_out.subjects)]
     else:
-        candidates = _candidates(pipeline, training, protocol.tuning)
-        ranked = _rank_candidates(pipeline, training, candidates, protocol.tuning)
-        wanted = [
-            (ranked[trial.setting, trial.n_features][0], trial.n_features, trial.cost)
-            for trial, _ in candidates
-        ]
+        trials, best = _trials(pipeline, training, protocol.tuning)
+        ranked = _rank_trials(pipeline, training, trials, protocol.tuning)
         scored = [dict.fromkeys(SCORE_METRICS if held_out.numeric else METRICS, math.nan)]
         if protocol.tuning != "time":
-            scored = pipeline.scorer(fold).score_all(wanted)
-        for (trial, chosen), (ranks, *_) in zip(candidates, wanted, strict=True):
-            if chosen:
-                decisions = pipeline.fit_selected(training, ranks, trial).decide(held_out)
+            scored = pipeline.scorer(fold).score_all(
+                [(ranked[t.setting, t.n_features][0], t.n_features, t.cost) for t in trials]
+            )
+        if best is not None:
+            ranks, _ = ranked[best.setting, best.n_features]
+            decisions = pipeline.fit_selected(training, ranks, best).decide(held_out)
     result = TaskResult()
-    if decisions is not None and held_out.numeric:
-        values = np.column_stack([decisions[:, 0], held_out.y])
-        predicted, scores = mean_by_subject(values, held_out.subjects).T
-        result.found["predicted"] = {
-            "subject": np.unique(held_out.subjects).tolist(),
-            "true": scores.tolist(),
-            "predicted": predicted.round(6).tolist(),
-            "mean": [float(training.samples.subject_scores.mean())] * scores.size,
-        }
-    elif decisions is not None and held_out.n_classes == 2:
-        # The probability of the second class for each subject held out, over its epochs.
-        values = softmax(pipeline.slope * decisions, axis=1)
-        means, true = mean_decisions(values, held_out.y, held_out.subjects)
-        result.found["held_out"] = {
-            "subject": np.unique(held_out.subjects).tolist(),
-            "true": true.tolist(),
-            "probability": means[:, 1].round(6).tolist(),
-        }
-    longest = max(trial.n_features for trial, _ in candidates)
-    for (trial, chosen), scores in zip(candidates, scored, strict=True):
+    if decisions is not None:
+        result.found |= _of_subjects(decisions, pipeline.slope, training.samples, held_out)
+    longest = max(trial.n_features for trial in trials)
+    for trial, scores in zip(trials, scored, strict=True):
         ranks, seconds = ranked[trial.setting, trial.n_features]
         params = dict(method.settings[trial.setting])
         if math.isfinite(trial.cost):
@@ -310,7 +289,7 @@ def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int)
             {
                 "k": trial.n_features,
                 "params": json.dumps(params, sort_keys=True),
-                "chosen": chosen,
+                "chosen": trial is best,
                 **scores,
                 "order": result.rankings.index(ranking),
                 "n_train": training.samples.y.size,
@@ -322,34 +301,51 @@ def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int)
     return result
 
 
-def _candidates(
+def _of_subjects(
+    decisions: Floats, slope: float, trained: Samples, held_out: Samples
+) -> dict[str, Any]:
+    """Return what is predicted of each subject held out, over its epochs, and what is true."""
+    known: dict[str, Any] = {"subject": np.unique(held_out.subjects).tolist()}
+    if held_out.numeric:
+        values = np.column_stack([decisions[:, 0], held_out.y])
+        predicted, scores = mean_by_subject(values, held_out.subjects).T
+        of_mean = [float(trained.subject_scores.mean())] * scores.size
+        known |= {"true": scores.tolist(), "predicted": predicted.round(6).tolist()}
+        return {"predicted": known | {"mean": of_mean}}
+    probabilities = softmax(slope * decisions, axis=1)
+    means, true = mean_decisions(probabilities, held_out.y, held_out.subjects)
+    known["true"], means = true.tolist(), means.round(6)
+    if held_out.n_classes == 2:  # that of the second class says all
+        return {"held_out": known | {"probability": means[:, 1].tolist()}}
+    return {"of_classes": known | {"probabilities": means.tolist()}}
+
+
+def _trials(
     pipeline: TunedSelection, training: TrainingSamples, tuning: str
-) -> list[_Candidate]:
-    """List the rows of a fold; those of nested tuning are picked by the inner folds."""
+) -> tuple[list[Trial], Trial | None]:
+    """List the rows of a fold, and the one that inner folds choose where tuning is nested."""
     counts, costs = pipeline.counts(training), pipeline.used_costs
     if tuning == "time":
-        return [_Candidate(Trial(0, max(counts), math.nan, ()))]
+        return [Trial(0, max(counts), math.nan, ())], None
     if tuning != "nested":  # which one is chosen is decided over all folds
         costs = [middle_cost(costs)] if tuning == "grid" else costs
         places = itertools.product(range(len(pipeline.settings)), counts, costs)
-        return [_Candidate(Trial(*place, ())) for place in places]
+        return [Trial(*place, ()) for place in places], None
     tuned = pipeline.choose(training)
-    return [_Candidate(trial, k == tuned.n_features) for k, trial in tuned.picks.items()]
+    return list(tuned.picks.values()), tuned.best
 
 
-def _rank_candidates(
-    pipeline: TunedSelection, training: TrainingSamples, candidates: list[_Candidate], tuning: str
+def _rank_trials(
+    pipeline: TunedSelection, training: TrainingSamples, trials: list[Trial], tuning: str
 ) -> dict[tuple[int, int], tuple[Codes, float]]:
     """Rank the training fold for each setting and k, and measure the seconds of a selection."""
     pipeline.prepare_selection(training)  # before the selection is timed
-    settings = list(dict.fromkeys(trial.setting for trial, _ in candidates))
+    settings = list(dict.fromkeys(trial.setting for trial in trials))
     ranked = {}
     # Selectors share work between settings that are ranked at once.
     at_once = tuning in ("oracle", "grid")
     for group in [settings] if at_once else [[setting] for setting in settings]:
-        counts = list(
-            dict.fromkeys(trial.n_features for trial, _ in candidates if trial.setting in group)
-        )
+        counts = list(dict.fromkeys(t.n_features for t in trials if t.setting in group))
         began = time.perf_counter()
         ranks = pipeline.rank(training, group, counts)
         seconds = (time.perf_counter() - began) / len(group)

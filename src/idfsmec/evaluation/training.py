@@ -19,6 +19,7 @@ from idfsmec.evaluation.clinical import (
     calibration_groups,
     check_prevalence,
     subject_groups,
+    summarise_classes,
     summarise_clinical,
 )
 from idfsmec.evaluation.results import judge_site
@@ -110,13 +111,15 @@ def train_model(
         :func:`idfsmec.metrics.fold_interval`, and ``chance``),
         ``calibration`` (probabilities against shares), ``clinical`` for two classes (sensitivity,
         specificity and predictive values, also by sex, age group and site where ``rows`` know
-        them, and the decision curve), ``by_share`` (AUC when so many of the channels are left to
+        them, and the decision curve), ``by_class`` for more (each against the rest, and the
+        confusion matrix), ``by_share`` (AUC when so many of the channels are left to
         the subjects held out) and ``held_out`` (subjects without their names: ``left``,
         probabilities for each share of channels; ``true``, classes; ``n_splits``, the number of
         folds; ``prior``, how frequent classes are taken to be; ``calibrated``, as a prediction
         would be, by the other subjects).
         Of a score, ``metrics`` are R2 against the mean of the subjects trained on, correlations
-        and the mean absolute error (``chance`` is that of this mean), ``calibration`` has the
+        and the mean absolute error (``chance`` is that of this mean), of grades also weighted
+        kappa and the mean AUC of the cuts between neighbours; ``calibration`` has the
         slope, and ``held_out`` the ``reach`` of prediction intervals for each share of channels.
         With folds by site also ``by_site``: for each its ``n_subjects``, ``accuracy`` by subject
         with an interval, and ``chance``, the share of the larger class.
@@ -274,7 +277,8 @@ def _measure(
         means = np.moveaxis(probabilities[..., 0], -1, 0)
         by_subject = np.moveaxis(mean_by_subject(means, member), 0, -1)
         true = mean_by_subject(table.targets, member)
-        return measure_scores(by_subject, true, fold_of[:, first], SHARES)
+        n_grades = len(table.target.order)
+        return measure_scores(by_subject, true, fold_of[:, first], SHARES, n_grades)
     codes = np.searchsorted(model.estimator.classes_, table.y.to_numpy())
     # Means over epochs, (n_repeats, n_shares, n_subjects, n_classes).
     by_subject, y = mean_decisions(probabilities, codes, member)
@@ -319,6 +323,10 @@ def _measure(
             model.prior[1],
             subject_groups(table),
             prevalence,
+        )
+    else:
+        measured["by_class"] = summarise_classes(
+            model.classes, y, calibrated, by_subject[:, 0], fold_of
         )
     if by_site:
         sites = np.asarray(table.sites).astype(str)[first]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,11 @@ from idfsmec.evaluation.results import TRANSFER, Results
 from idfsmec.evaluation.run import ResultsFolder, Tables, name_tables, run_experiment
 from idfsmec.evaluation.store import TaskResult
 from idfsmec.evaluation.tasks import Task, describe_method, make_task, score_fold
-from idfsmec.metrics import auc, auc_interval, fold_interval
-from idfsmec.prediction.folds import Fold, make_folds, most_splits
+from idfsmec.metrics import auc, fixed_auc, fold_interval, score_predictions
+from idfsmec.prediction.folds import FEWEST_SCORES, Fold, make_folds, most_splits
 from idfsmec.prediction.methods import Classifier, Imputer, Method, find_methods, with_parts
 from idfsmec.prediction.samples import FoldSamples, Samples, TrainingSamples
+from idfsmec.selection.effects import fisher_interval
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import join_column, split_column
 from idfsmec.table.positions import standard_name
@@ -57,7 +59,8 @@ def transfer(
     Parameters
     ----------
     tables : mapping of name to FeatureTable
-        Two or more, with the same two classes; for example the conditions of one study.
+        Two or more, with the same two classes or the same score; for example the conditions of
+        one study.
     out, methods, imputer, classifier, protocol, **options
         As in :func:`accuracy`. ``rates``, ``patterns``, ``tuning`` and ``folds`` of the protocol
         do not apply.
@@ -168,6 +171,7 @@ def join_tables(tables: Mapping[str, FeatureTable]) -> FeatureTable:
         pd.concat([table.X[columns] for table in parts], ignore_index=True),
         pd.concat([table.y for table in parts], ignore_index=True),
         pd.Series(subjects),
+        parts[0].target.info() if parts[0].target.is_numeric else {},
         sites=pd.Series(np.repeat(list(renamed), [len(table) for table in parts])),
         rows=rows,
     )
@@ -184,24 +188,46 @@ def _with_standard_names(table: FeatureTable) -> FeatureTable:
         return table
     split = [split_column(str(column)) for column in table.X.columns]
     columns = [join_column(names[channel], feature) for channel, feature in split]
-    return FeatureTable(
-        table.X.set_axis(columns, axis=1), table.y, table.subjects, rows=table.rows
-    )
+    return replace(table, X=table.X.set_axis(columns, axis=1))
 
 
 def _check_labels(tables: Mapping[str, FeatureTable]) -> None:
+    targets = {name: table.target for name, table in tables.items()}
+    if any(target.is_numeric for target in targets.values()):
+        _check_scores(tables)
+        return
     known = {name: sorted(table.y.astype(str).unique()) for name, table in tables.items()}
     first = next(iter(known))
     for name, labels in known.items():
-        if labels != known[first] or len(labels) != 2:
+        table = tables[name]
+        if len(labels) != 2:
+            raise InputError(f"transfer needs two classes, and {name} has {listing(labels)}")
+        if labels != known[first]:
             raise InputError(
                 f"the labels of {name} are {listing(labels)}, those of {first} "
                 f"{listing(known[first])}: transfer needs the same two in all tables"
             )
-        table = tables[name]
         if (fewest := most_splits(table.y, table.subjects)) < _FEWEST:
             raise InputError(
                 f"table {name} has {fewest} participants of a class, and transfer needs {_FEWEST}"
+            )
+
+
+def _check_scores(tables: Mapping[str, FeatureTable]) -> None:
+    first, *others = tables
+    target = tables[first].target
+    for name in others:
+        other = tables[name].target
+        if (other.kind, other.name, other.order) != (target.kind, target.name, target.order):
+            raise InputError(
+                f"{first} has the {target.kind} {target.name}, {name} the {other.kind} "
+                f"{other.name}: transfer needs the same in all tables"
+            )
+    for name, table in tables.items():
+        if (n := table.subjects.nunique()) < 2 * FEWEST_SCORES:
+            raise InputError(
+                f"table {name} has {n} participants with a score, and transfer needs "
+                f"{2 * FEWEST_SCORES}"
             )
 
 
@@ -265,8 +291,9 @@ def split_pair(
     if not np.isin(names[tested], names[trained]).any():
         return [(np.flatnonzero(trained), tested)]
     y, subjects = table.y[tested], table.subjects[tested]
-    n_splits = min(n_splits, most_splits(y, subjects))
-    folds = [tested[test] for _, test in make_folds(y, subjects, "subject", n_splits, seed)]
+    how = {"numeric": table.numeric}
+    n_splits = min(n_splits, most_splits(y, subjects, **how))
+    folds = [tested[test] for _, test in make_folds(y, subjects, "subject", n_splits, seed, **how)]
     return [(np.flatnonzero(trained & ~np.isin(names, names[test])), test) for test in folds]
 
 
@@ -298,29 +325,38 @@ def transfer_matrix(results: Results) -> pd.DataFrame:
     DataFrame
         A row for each ``method``, ``harmonized``, ``trained_on`` and ``tested_on``: the AUC by
         participant (``auc``, ``low``, ``high``), ``n_subjects`` tested, and whether the model was
-        ``fixed``. The CI of a fixed model is over participants (Newcombe); within a table, or
-        between tables of the same participants, it is that of :func:`accuracy`, over folds.
+        ``fixed``. The CI of a fixed model is over participants; within a table, or
+        between tables of the same participants, it is that of :func:`accuracy`, over folds. Of a
+        score, Spearman's r (``spearman``) takes the place of the AUC.
     """
     keys = ["method", "harmonized", "trained_on", "tested_on"]
+    metric = "spearman" if "predicted" in results.transfer else "auc"
     rows: list[dict[str, Any]] = []
     for key, pair in results.transfer.groupby(keys, sort=False):
-        folds = [
-            auc(fold["probability"].to_numpy(), fold["true"].to_numpy() == 1)
-            if 0 < fold["true"].mean() < 1
-            else np.nan
-            for _, fold in pair.groupby(["seed", "fold"])
-        ]
-        subjects = pair.drop_duplicates("subject")
-        n, n_positive = len(subjects), int((subjects["true"] == 1).sum())
+        folds = [_score(fold, metric) for _, fold in pair.groupby(["seed", "fold"])]
+        n, mean = pair["subject"].nunique(), folds[0]
         if fixed := len(folds) == 1:
-            mean = float(folds[0])
-            low, high = auc_interval(mean, n_positive, n - n_positive)
+            if metric == "spearman":
+                low, high = map(float, fisher_interval(mean, n, mean**2 / 2))
+            else:
+                is_positive = pair["true"].to_numpy() == 1
+                mean, low, high = fixed_auc(pair["probability"].to_numpy(), is_positive)
         else:
             of_repeats = np.reshape(folds, (pair["seed"].nunique(), -1))
-            interval = fold_interval(of_repeats, n)
+            interval = fold_interval(of_repeats, n if metric == "auc" else None)
             mean, low, high = interval.mean, interval.low, interval.high
         known = dict(zip(keys, key, strict=True))
         rows.append(
-            {**known, "auc": mean, "low": low, "high": high, "n_subjects": n, "fixed": fixed}
+            {**known, metric: mean, "low": low, "high": high, "n_subjects": n, "fixed": fixed}
         )
-    return pd.DataFrame(rows, columns=[*keys, "auc", "low", "high", "n_subjects", "fixed"])
+    return pd.DataFrame(rows, columns=[*keys, metric, "low", "high", "n_subjects", "fixed"])
+
+
+def _score(fold: pd.DataFrame, metric: str) -> float:
+    """Return the AUC or Spearman's r of participants; 0 where all predictions are equal."""
+    true = fold["true"].to_numpy()
+    if metric == "auc":
+        both = 0 < true.mean() < 1
+        return auc(fold["probability"].to_numpy(), true == 1) if both else float("nan")
+    of = fold["predicted"].to_numpy(), true, np.arange(true.size), true, ["subject_spearman"]
+    return float(np.nan_to_num(score_predictions(*of)["subject_spearman"]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,18 +11,30 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
+from idfsmec._files import null_for_nan
 from idfsmec.errors import InputError, listing
+from idfsmec.evaluation.agreement import calibration_line, measure_errors, measure_fixed
 from idfsmec.evaluation.clinical import (
+    AGE_GROUPS,
     calibration_groups,
     check_prevalence,
     subject_groups,
+    summarise_classes,
     summarise_clinical,
 )
-from idfsmec.metrics import Floats, auc, auc_interval, diagnostic_scores, wilson_interval
+from idfsmec.metrics import (
+    SCORE_METRICS,
+    Floats,
+    auc_interval,
+    diagnostic_scores,
+    fixed_auc,
+    mean_auc,
+    wilson_interval,
+)
 from idfsmec.prediction.calibration import Calibration, log_odds
 from idfsmec.prediction.subjects import (
     USUAL_SHARE,
-    Predictions,
+    SubjectPrediction,
     find_training_subjects,
     predict_subjects,
 )
@@ -35,6 +47,8 @@ if TYPE_CHECKING:
 #: Participants of the smaller class that a validation should have (Collins, Ogundimu and Altman,
 #: Statistics in Medicine 35, 214-226, 2016).
 ENOUGH = 100
+#: Participants with a score that a validation needs.
+FEWEST_WITH_SCORE = 5
 
 Interval = dict[str, float]
 
@@ -46,24 +60,32 @@ class Validation:
     Attributes
     ----------
     measured : mapping
-        What ``validation.json`` holds; intervals are ``mean``, ``low`` and ``high``. ``class`` is
-        the second class, which scores are about.
+        What ``validation.json`` holds; intervals are ``mean``, ``low`` and ``high``.
 
         - ``metrics``: ``roc_auc``, ``balanced_accuracy``, ``brier`` and ``scaled_brier``.
-        - ``clinical``: sensitivity, specificity, predictive values and decision curve at
-          ``prevalence``; ``groups`` by sex, age, site and condition, with AUC.
+        - ``clinical``: sensitivity, specificity, predictive values and decision curve of the
+          second class, ``class``, at ``prevalence``; ``groups`` by sex, age, site and condition,
+          with AUC.
         - ``card``: scores of the model's card, those here, and the differences.
         - ``calibration``: ``intercept`` and ``slope`` (None if the classes are separated without
           error), and groups of participants with similar probabilities.
         - ``recalibration``: Brier score as it is and with intercept and slope fitted to the other
           participants, and the ``gain``.
         - ``case_mix``: share of participants unlike the training data, where ``expected`` is
-          usual; how many get no probability from ``predict``; AUC without the unusual ones.
+          usual; how many get no prediction from ``predict``; ``of_usual``, the AUC (or R2)
+          without the unusual ones.
         - ``events``: participants of the smaller class, and how many a validation should have.
         - ``audit``: verdict of the audit of this table.
         - ``left_out``: participants ``without_channel`` of the model, and those ``trained_on``.
+
+        Of three or more classes ``by_class`` takes the place of ``clinical`` and
+        ``recalibration``: each class against the rest, and the confusion matrix. Of a score,
+        ``metrics`` are R2 against the mean of training, correlations and mean absolute error;
+        ``calibration`` has intercept, slope and the mean error; ``interval`` is the share of
+        participants whose score lies in their prediction interval. ``groups`` are then beside
+        these.
     predictions : DataFrame
-        As of :func:`~idfsmec.prediction.predict_subjects`, with the ``true`` class.
+        As of :func:`~idfsmec.prediction.predict_subjects`, with the ``true`` class or score.
     """
 
     measured: Mapping[str, Any]
@@ -71,9 +93,10 @@ class Validation:
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{label}: {n}" for label, n in self.measured["n_subjects"].items())
-        found = self.measured["metrics"]["roc_auc"]
+        name = "R2" if "score" in self.measured else "AUC"
+        found = self.measured["metrics"]["roc_auc" if name == "AUC" else "subject_r2"]
         return (
-            f"Validation({counts}; AUC {found['mean']:.2f}, 95 % CI {found['low']:.2f} to "
+            f"Validation({counts}; {name} {found['mean']:.2f}, 95 % CI {found['low']:.2f} to "
             f"{found['high']:.2f})"
         )
 
@@ -86,12 +109,12 @@ def validate(
     include_training: bool = False,
     audit: Mapping[str, str] | None = None,
 ) -> Validation:
-    """Measure a model of two classes on participants that it was not trained on.
+    """Measure a model on participants that it was not trained on.
 
-    The model stays as it is. Probabilities are those of
-    :func:`~idfsmec.prediction.predict_subjects`, also for unusual participants. They are meant for
-    classes as frequent as the model's prior; for Brier score, calibration and decision curve they
-    are adjusted to the shares of the classes here.
+    The model stays as it is. Predictions are those of
+    :func:`~idfsmec.prediction.predict_subjects`, also for unusual participants. Probabilities of
+    two classes are meant for classes as frequent as the model's prior; for Brier score,
+    calibration and decision curve they are adjusted to the shares of the classes here.
 
     Parameters
     ----------
@@ -99,10 +122,10 @@ def validate(
         Of :func:`train_model`, whose card it is compared with, or of
         :func:`~idfsmec.prediction.fit_model`.
     table : FeatureTable
-        Other participants, with their labels.
+        Other participants, with their labels; for a model of a score, with this column.
     prevalence : float, optional
-        How frequent the second class is where the model is to be used, for predictive values,
-        Brier score and decision curve; by default as in this table.
+        How frequent the second of two classes is where the model is to be used, for predictive
+        values, Brier score and decision curve; by default as in this table.
     include_training : bool, default=False
         Whether to score participants that the model is known to be trained on, too
         (:func:`~idfsmec.prediction.find_training_subjects`).
@@ -116,8 +139,8 @@ def validate(
     Raises
     ------
     InputError
-        The model has more than two classes, the table other ones, or fewer than two participants
-        of a class with a channel of the model that it was not trained on.
+        The table has other classes than the model or no such score, or fewer than two participants
+        of a class (five with a score) with a channel of the model that it was not trained on.
 
     Examples
     --------
@@ -135,11 +158,10 @@ def validate(
     ({'HC': 30, 'MDD': 30}, True)
     """
     check_prevalence(prevalence)
-    if len(model.classes) != 2:
-        raise InputError(
-            f"the model has {len(model.classes)} classes; a validation takes models of two"
-        )
-    positive_of = _labels(model, table)
+    if prevalence is not None and len(model.classes) != 2:
+        raise InputError("a prevalence is for models of two classes", argument="prevalence")
+    table = with_target_of(model, table)
+    true_of = _true_values(model, table)
     trained_on, notes = find_training_subjects(model, table), []
     if trained_on and include_training:
         notes = [f"{len(trained_on)} were trained on: the scores say nothing about others"]
@@ -152,123 +174,241 @@ def validate(
                 "validate it on others, or include them to see the optimism"
             )
         table = table.take(others)
+    elif not model.remembered:
+        notes = [
+            "whether single participants were trained on is not known: the model does not "
+            "remember them (train --remember-participants)"
+        ]
     predicted = predict_subjects(model, table, allow_unusual=True)
     there = [subject for subject in predicted.subjects if subject.predicted is not None]
     there.sort(key=lambda subject: subject.subject)
-    positive = np.array([positive_of[subject.subject] for subject in there], dtype=bool)
-    counts = [int((~positive).sum()), int(positive.sum())]
-    if min(counts) < 2:
-        raise InputError(
-            f"a validation needs two participants of each class with a channel of the model, and "
-            f"there are {listing(f'{n} {k}' for n, k in zip(counts, model.classes, strict=True))}"
-            + (f"; {len(trained_on)} that it was trained on do not count" if trained_on else "")
-        )
-    given = np.array([subject.probabilities[model.classes[1]] for subject in there])
-    share, prior = counts[1] / sum(counts), model.prior[1]
-    prevalence = share if prevalence is None else prevalence
     left_out = [s.subject for s in predicted.subjects if s.predicted is None]
+    frame = predicted.frame
+    true = frame["subject"].map(true_of).where(frame["predicted"].notna())
+    if model.score is None:
+        true = true.map(dict(enumerate(model.classes)))
+    frame.insert(1, "true", true)
+    made = _Made(model, tuple(there), np.array([true_of[s.subject] for s in there]), prevalence)
+    made.check(len(trained_on))
     names = [subject.subject for subject in there]
     groups = {
-        by: [name for subject, name in zip(*pairs, strict=True) if subject not in set(left_out)]
+        by: np.array([name for subject, name in zip(*pairs, strict=True) if subject in set(names)])
         for by, of in subject_groups(table).items()
         if (pairs := (np.unique(table.subjects.astype(str)), of))
     }
-    clinical = summarise_clinical(model.classes[1], positive, given, prior, groups, prevalence)
-    for group in clinical["groups"]:
-        here = np.array(groups[group["by"]]) == group["group"]
-        group["auc"] = _auc(given[here], positive[here])
-    clinical["groups"] += _by_condition(model, table, positive_of, prevalence)
-    metrics = {
-        "roc_auc": _auc(given, positive),
-        "balanced_accuracy": _balanced_accuracy(clinical["scores"]),
-        **_brier(_adjust(given, prior, prevalence), positive, prevalence),
-    }
-    adjusted = _adjust(given, prior, share)
+    parts = [
+        (by, name, made.where(of == name))
+        for by in ("sex", "age", "site")
+        for name in (AGE_GROUPS if by == "age" else sorted(set(groups.get(by, ())) - {""}))
+        if ((of := groups.get(by, np.empty(0))) == name).any()
+    ]
+    for condition in table.conditions if len(table.conditions) > 1 else ():
+        part = predict_subjects(model, table.select_conditions([condition]), allow_unusual=True)
+        seen = tuple(subject for subject in part.subjects if subject.predicted is not None)
+        of_seen = np.array([true_of[subject.subject] for subject in seen])
+        parts.append(("condition", str(condition), replace(made, subjects=seen, true=of_seen)))
+    measured = made.measure(parts)
     unusual = np.array([subject.distance > 1 for subject in there])
     low, high = wilson_interval(int(unusual.sum()), unusual.size)
-    measured = {
+    main = made.where(~unusual).main_score()
+    measured |= {
         "model": {"kind": model.kind},
-        "classes": [str(label) for label in model.classes],
-        "class": str(model.classes[1]),
-        "n_subjects": {str(k): n for k, n in zip(model.classes, counts, strict=True)},
-        "prevalence": prevalence,
+        "n_subjects": made.counts,
         "audit": dict(audit or {}),
-        "metrics": metrics,
-        "card": _compare_card(model, metrics | clinical["scores"]),
-        "clinical": clinical,
-        "calibration": _calibration(adjusted, positive, model.classes),
-        "recalibration": _recalibration(adjusted, positive, share),
+        "card": _compare_card(model, measured),
         "case_mix": {
             "unusual": {"mean": float(unusual.mean()), "low": low, "high": high},
             "expected": 1 - USUAL_SHARE,
             "n_far_outside": sum(subject.is_far_outside for subject in there),
-            "auc_of_usual": _auc(given[~unusual], positive[~unusual]),
+            "of_usual": main,
         },
-        "events": {"smaller_class": min(counts), "enough": ENOUGH},
         "left_out": {"without_channel": left_out, "trained_on": trained_on},
         "notes": [*notes, *predicted.notes],
     }
-    return Validation(_without_nan(measured), _frame(predicted, names, positive, model.classes))
+    return Validation(null_for_nan(measured), frame)
 
 
-def _labels(model: Model, table: FeatureTable) -> dict[str, bool]:
-    """Return whether each participant, by most samples, is of the model's second class."""
+def with_target_of(model: Model, table: FeatureTable) -> FeatureTable:
+    """Return a table with the score or the grades that a model predicts; as it is for classes."""
+    if model.score is None:
+        return table
+    if model.grades:
+        return table.with_order(model.grades)
+    known = table.target
+    return (
+        table if known.is_numeric and known.name == model.score else table.with_target(model.score)
+    )
+
+
+def _true_values(model: Model, table: FeatureTable) -> dict[str, float] | dict[str, int]:
+    """Return the score of each participant, or the code of the class that most samples have."""
+    if model.score is not None:
+        means = table.scores.groupby(level=0).mean()
+        return {str(name): float(value) for name, value in means.items()}
     labels, names = table.y.astype(str), [str(label) for label in model.classes]
     if others := sorted(set(labels) - set(names)):
         raise InputError(
             f"the labels are {listing(sorted(set(labels)))}, and the model predicts "
             f"{listing(names)}: rename {listing(others)}, or leave these participants out"
         )
-    share = (labels == names[1]).groupby(table.subjects.astype(str).to_numpy()).mean()
-    return {str(name): bool(value > 0.5) for name, value in share.items()}
+    shares = pd.get_dummies(labels).reindex(columns=names, fill_value=False)
+    counts = shares.groupby(table.subjects.astype(str).to_numpy()).sum()
+    codes = counts.to_numpy().argmax(axis=1)
+    return dict(zip(map(str, counts.index), map(int, codes), strict=True))
 
 
-def _frame(
-    predicted: Predictions, names: Sequence[str], positive: NDArray[np.bool_], classes: list[Any]
-) -> pd.DataFrame:
-    """Return the predictions with the true class behind the participant."""
-    frame = predicted.frame
-    true = dict(zip(names, (classes[int(code)] for code in positive), strict=True))
-    frame.insert(1, "true", frame["subject"].map(true))
-    return frame
+@dataclass(frozen=True)
+class _Made:
+    """Predictions of a model for participants, and what is true of them: classes or scores."""
 
+    model: Model
+    subjects: tuple[SubjectPrediction, ...]
+    true: NDArray[Any]
+    prevalence: float | None
 
-def _by_condition(
-    model: Model, table: FeatureTable, positive_of: Mapping[str, bool], prevalence: float
-) -> list[dict[str, Any]]:
-    """Predict participants from the samples of one condition at a time, if there are several."""
-    rows = []
-    for condition in table.conditions if len(table.conditions) > 1 else ():
-        part = table.select_conditions([condition])
-        made = predict_subjects(model, part, allow_unusual=True).subjects
-        made = tuple(subject for subject in made if subject.predicted is not None)
-        given = np.array([subject.probabilities[model.classes[1]] for subject in made])
-        positive = np.array([positive_of[subject.subject] for subject in made], dtype=bool)
-        rows.append(
-            {
-                "by": "condition",
-                "group": str(condition),
-                "n_subjects": np.bincount(positive, minlength=2).tolist(),
-                "scores": diagnostic_scores(positive, given > 0.5, prevalence),
-                "auc": _auc(given, positive),
-            }
+    def where(self, rows: NDArray[np.bool_]) -> _Made:
+        """Keep some of the participants."""
+        kept = tuple(s for s, is_kept in zip(self.subjects, rows, strict=True) if is_kept)
+        return replace(self, subjects=kept, true=self.true[rows])
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of participants by class, or with the score."""
+        if self.model.score is not None:
+            return {self.model.score: self.true.size}
+        counts = np.bincount(self.true.astype(int), minlength=len(self.model.classes))
+        return {str(k): int(n) for k, n in zip(self.model.classes, counts, strict=True)}
+
+    @property
+    def probabilities(self) -> Floats:
+        """Of each class, (n_subjects, n_classes)."""
+        classes = self.model.classes
+        rows = [[subject.probabilities[k] for k in classes] for subject in self.subjects]
+        return np.array(rows, dtype=np.float64).reshape(-1, len(classes))
+
+    @property
+    def scores(self) -> Floats:
+        """The predicted ones."""
+        return np.array([subject.predicted for subject in self.subjects], dtype=np.float64)
+
+    def check(self, n_trained_on: int) -> None:
+        """Refuse too few participants."""
+        least = 2 if self.model.score is None else FEWEST_WITH_SCORE
+        if min(self.counts.values()) >= least:
+            return
+        who = "two participants of each class" if least == 2 else f"{least} participants"
+        more = f"; {n_trained_on} that it was trained on do not count" if n_trained_on else ""
+        counts = listing(f"{n} {name}" for name, n in self.counts.items())
+        raise InputError(
+            f"a validation needs {who} with a channel of the model, and there are {counts}{more}"
         )
-    return rows
+
+    def main_score(self) -> Interval:
+        """AUC, of several classes the mean of each against the rest; of a score R2."""
+        if not self.subjects:
+            return dict.fromkeys(("mean", "low", "high"), np.nan)
+        if self.model.score is not None:
+            return measure_fixed(self.scores, self.true, self.trained_mean)["subject_r2"]
+        if len(self.model.classes) == 2:
+            value, low, high = fixed_auc(self.probabilities[:, 1], self.true == 1)
+            return {"mean": value, "low": low, "high": high}
+        few = min(self.counts.values())
+        value = mean_auc(self.probabilities, self.true) if few else np.nan
+        low, high = auc_interval(value, few, self.true.size - few)
+        return {"mean": value, "low": low, "high": high}
+
+    @property
+    def trained_mean(self) -> float:
+        """Mean score of the participants trained on."""
+        return float(self.model.data["score"]["mean"])
+
+    def measure(self, parts: Sequence[tuple[str, str, _Made]]) -> dict[str, Any]:
+        """Return all that depends on what is predicted; parts are groups of the participants."""
+        share = float(np.mean(self.true == 1))
+        prevalence = share if self.prevalence is None else self.prevalence
+        groups = [
+            {
+                "by": by,
+                "group": group,
+                "n_subjects": list(part.counts.values()),
+                **part.describe_group(prevalence),
+            }
+            for by, group, part in parts
+        ]
+        if self.model.score is not None:
+            return self._of_score() | {"groups": groups}
+        if len(self.model.classes) > 2:
+            return self._of_classes() | {"groups": groups}
+        return self._of_two(groups, share, prevalence)
+
+    def describe_group(self, prevalence: float) -> dict[str, Any]:
+        """Return the scores of a group of participants."""
+        if self.model.score is not None:
+            return {"scores": measure_errors(self.scores, self.true)}
+        if len(self.model.classes) > 2:
+            return {"scores": {}, "auc": self.main_score()}
+        scores = diagnostic_scores(self.true == 1, self.probabilities[:, 1] > 0.5, prevalence)
+        return {"scores": scores, "auc": self.main_score()}
+
+    def _of_two(
+        self, groups: list[dict[str, Any]], share: float, prevalence: float
+    ) -> dict[str, Any]:
+        classes, positive, given = self.model.classes, self.true == 1, self.probabilities[:, 1]
+        prior = self.model.prior[1]
+        clinical = summarise_clinical(classes[1], positive, given, prior, {}, prevalence, 1.0)
+        clinical["groups"] = groups
+        metrics = {
+            "roc_auc": self.main_score(),
+            "balanced_accuracy": _mean_share(
+                [clinical["scores"][name] for name in ("sensitivity", "specificity")]
+            ),
+            **_brier(_adjust(given, prior, prevalence), positive, prevalence),
+        }
+        adjusted, smaller = _adjust(given, prior, share), min(self.counts.values())
+        return {
+            "classes": [str(label) for label in classes],
+            "class": str(classes[1]),
+            "prevalence": prevalence,
+            "metrics": metrics,
+            "clinical": clinical,
+            "calibration": _calibration(adjusted, positive, classes),
+            "recalibration": _recalibration(adjusted, positive, share),
+            "events": {"smaller_class": smaller, "enough": ENOUGH},
+        }
+
+    def _of_classes(self) -> dict[str, Any]:
+        classes, given, y = self.model.classes, self.probabilities, self.true.astype(np.intp)
+        by_class = summarise_classes(classes, y, given, given[None], None)
+        recalls = [row["scores"]["sensitivity"] for row in by_class["classes"]]
+        return {
+            "classes": [str(label) for label in classes],
+            "metrics": {"roc_auc": self.main_score(), "balanced_accuracy": _mean_share(recalls)},
+            "by_class": by_class,
+            "calibration": calibration_groups(given, y, classes),
+            "events": {"smaller_class": min(self.counts.values()), "enough": ENOUGH},
+        }
+
+    def _of_score(self) -> dict[str, Any]:
+        ends = np.array([[subject.low, subject.high] for subject in self.subjects])
+        measured: dict[str, Any] = {
+            "score": self.model.score,
+            "metrics": measure_fixed(self.scores, self.true, self.trained_mean),
+            "calibration": calibration_line(self.scores, self.true),
+        }
+        known = np.isfinite(ends).all(axis=1)
+        if known.any():
+            inside = (ends[:, 0] <= self.true) & (self.true <= ends[:, 1])
+            low, high = wilson_interval(int(inside[known].sum()), int(known.sum()))
+            mean = float(inside[known].mean())
+            measured["interval"] = {"mean": mean, "low": low, "high": high, "expected": 0.95}
+        return measured
 
 
-def _auc(values: Floats, positive: NDArray[np.bool_]) -> Interval:
-    """Return the AUC with Newcombe's CI; benchmarks/quality/validation.py has its coverage."""
-    found, n_positive = auc(values, positive), int(positive.sum())
-    low, high = auc_interval(found, n_positive, positive.size - n_positive)
-    return {"mean": found, "low": low, "high": high}
-
-
-def _balanced_accuracy(scores: Mapping[str, Interval]) -> Interval:
-    """Return the mean of sensitivity and specificity; their Wilson CIs are combined (MOVER)."""
-    sides = [scores[name] for name in ("sensitivity", "specificity")]
+def _mean_share(sides: Sequence[Interval]) -> Interval:
+    """Return the mean of shares of different participants; their CIs are combined (MOVER)."""
     mean = float(np.mean([side["mean"] for side in sides]))
     down, up = (
-        float(np.linalg.norm([side["mean"] - side[end] for side in sides])) / 2
+        float(np.linalg.norm([side["mean"] - side[end] for side in sides])) / len(sides)
         for end in ("low", "high")
     )
     return {"mean": mean, "low": mean - down, "high": mean + up}
@@ -355,16 +495,18 @@ def _recalibration(
     return {"brier": float(before.mean()), "recalibrated": float(now.mean()), "gain": gain}
 
 
-def _compare_card(model: Model, here: Mapping[str, Interval]) -> list[dict[str, Any]]:
+def _compare_card(model: Model, measured: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return scores of the card beside those here; CIs of both are combined (MOVER)."""
-    performance = model.performance
+    performance, here = model.performance, measured["metrics"]
+    here = here | measured.get("clinical", {}).get("scores", {})
     card = {
         **performance.get("metrics", {}),
         **performance.get("clinical", {}).get("scores", {}),
     }
     rows = []
-    for name in ("roc_auc", "balanced_accuracy", "sensitivity", "specificity"):
-        if name not in card:
+    of_classes = ("roc_auc", "balanced_accuracy", "sensitivity", "specificity")
+    for name in (*of_classes, *SCORE_METRICS[:-1]):
+        if name not in card or name not in here:
             continue
         there, now = card[name], here[name]
         mean = now["mean"] - there["mean"]
@@ -379,14 +521,3 @@ def _compare_card(model: Model, here: Mapping[str, Interval]) -> list[dict[str, 
             }
         )
     return rows
-
-
-def _without_nan(value: Any) -> Any:
-    """Return None in place of NaN and infinity, which JSON does not have."""
-    if isinstance(value, Mapping):
-        return {key: _without_nan(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(part) for part in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    return value

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import signal, stats
 
 from idfsmec.errors import listing
+from idfsmec.features.families import window_powers
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.features.signals import Signals, describe_processing
 from idfsmec.missing.line_noise import LINE_FREQUENCIES
@@ -65,6 +66,7 @@ _CLIPPED = 0.05
 _CORRELATED, _FEWEST_CORRELATED = 0.05, 4
 #: Share of windows that occur again, bit by bit, in a recording that was put together.
 _REPEATED = 0.1
+_PREFIX = 16  # samples by which most windows differ
 _GENERATED = {"simulated", "simulation", "synthetic", "phantom"}
 # Words of a patient's field that stand for no name, and words for the state of the eyes.
 _NOBODY = {"x", "anonymous", "anonymized", "anonymised", "anon", "unknown", "patient", "subject"}
@@ -72,23 +74,47 @@ _EYE_STATES = {"close": "ec", "closed": "ec", "open": "eo"}
 
 
 def acquisition_facts(
-    signals: Signals, causes: Mapping[str, Mask], file_format: str, settings: FeatureSettings
+    signals: Signals,
+    causes: Mapping[str, Mask],
+    file_format: str,
+    settings: FeatureSettings,
+    of_signal: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Describe how a recording was made, from the signal as it was recorded; None where unknown.
 
+    ``of_signal`` are the :func:`signal_facts`. ``clipped`` is the share of channel epochs with
+    samples at the amplifier's limits, ``gaps`` are shares of missing channel epochs by reason.
+    """
+    return {
+        **of_signal,
+        "blinks": _number(_blinks_per_minute(signals, causes)),
+        "reference": of_signal["reference"],
+        "clipped": _number(_share_at_limits(signals)),
+        "gaps": {reason: float(hits.mean()) for reason, hits in causes.items()},
+        "format": file_format,
+        "processing": describe_processing(signals, settings),
+        **({} if signals.dropped is None else {"dropped": signals.dropped}),
+    }
+
+
+def signal_facts(signals: Signals) -> dict[str, Any]:
+    """Describe what depends neither on where epochs begin nor on which channels are missing.
+
     ``reference`` is named where the mean over channels is zero, by the names of channels, or by
-    MNE; ``clipped`` is the share of channel epochs with samples at the amplifier's limits;
-    ``generated`` is 1 where channels are not correlated or windows occur twice, bit by bit.
+    MNE; ``generated`` is 1 where channels are not correlated or windows occur twice, bit by bit.
     ``drift`` is the standard deviation of the means of windows, ``amplitude`` and ``muscle`` are
-    root mean squares without line noise, ``gaps`` shares of missing channel epochs by reason.
+    root mean squares without line noise.
     """
     windows = _windows(signals)
-    centred = np.nan_to_num(windows - windows.mean(axis=-1, keepdims=True))
-    frequencies, powers = signal.periodogram(centred, signals.sfreq, "hann", detrend=False)
-    power = np.median(powers, axis=0)
+    means = windows.mean(axis=-1)
+    centred = windows - means[..., np.newaxis]
+    centred[~np.isfinite(centred)] = 0.0
+    joined = centred.reshape(len(centred), -1)
+    products = joined @ joined.T / max(joined.shape[1], 1)  # of channels, means over samples
+    frequencies, power, bursts = _spectra(centred, signals.sfreq)
     line_freq, line_amplitude = _line_noise(frequencies, power)
     n_times = signals.data.shape[-1] * (len(signals.data) if signals.grid is None else 1)
-    drift = _median(windows.mean(axis=-1).std(axis=0)) if len(windows) > 1 else np.nan
+    drift = _median(means.std(axis=1)) if means.shape[1] > 1 else np.nan
     return {
         "n_channels": len(signals.names),
         "n_recorded": max(signals.n_recorded, len(signals.names)),
@@ -101,20 +127,14 @@ def acquisition_facts(
         "amplitude": _number(_rms(frequencies, power, *_EEG), signals.scale),
         "drift": _number(drift, signals.scale),
         "muscle": _number(_rms(frequencies, power, *_MUSCLE), signals.scale),
-        "muscle_share": _number(_muscle_share(frequencies, powers)),
-        "blinks": _number(_blinks_per_minute(signals, causes)),
-        "reference": _reference(signals, windows),
-        "clipped": _number(_share_at_limits(signals)),
-        "generated": int(_looks_generated(windows)),
-        "gaps": {reason: float(hits.mean()) for reason, hits in causes.items()},
-        "format": file_format,
-        "processing": describe_processing(signals, settings),
-        **({} if signals.dropped is None else {"dropped": signals.dropped}),
+        "muscle_share": _number(_muscle_share(bursts)),
+        "reference": _reference(signals, products),
+        "generated": int(_looks_generated(windows, products)),
     }
 
 
 def _windows(signals: Signals) -> Floats:
-    """Cut two seconds each, evenly over the recording: (n_windows, n_channels, n_times)."""
+    """Cut two seconds each, evenly over the recording: (n_channels, n_windows, n_times)."""
     data, size = signals.data, max(round(_WINDOW * signals.sfreq), 8)
     if signals.grid is not None:
         size = min(size, data.shape[1])
@@ -122,8 +142,21 @@ def _windows(signals: Signals) -> Floats:
     spread = np.linspace(0, n_windows - 1, min(n_windows, _MOST_WINDOWS))
     index = np.unique(spread.round().astype(np.intp))
     if signals.grid is None:
-        return np.asarray(data[index, :, :size], dtype=np.float64)
-    return np.stack([data[:, i * size : (i + 1) * size] for i in index]).astype(np.float64)
+        return data[index, :, :size].swapaxes(0, 1).astype(np.float64, order="C")
+    windows = [data[:, i * size : (i + 1) * size] for i in index]
+    return np.stack(windows, axis=1, dtype=np.float64)
+
+
+def _spectra(centred: Floats, sfreq: float) -> tuple[Floats, Floats, Floats]:
+    """Return frequencies, median power of channels, and power of bursts of channels by window."""
+    frequencies = np.arange(centred.shape[-1] // 2 + 1) * (sfreq / centred.shape[-1])
+    burst = slice(*np.searchsorted(frequencies, _BURST))
+    power: Floats = np.empty((len(centred), frequencies.size))
+    bursts: Floats = np.empty(centred.shape[:2])
+    for channel, of_channel in enumerate(centred):  # the processor's cache holds one
+        powers = window_powers(of_channel, sfreq)
+        power[channel], bursts[channel] = np.median(powers, axis=0), powers[:, burst].sum(axis=1)
+    return frequencies, power, bursts
 
 
 def _line_noise(frequencies: Floats, power: Floats) -> tuple[float | None, float]:
@@ -155,13 +188,13 @@ def _rms(frequencies: Floats, power: Floats, low: float, high: float) -> float:
     return _median(np.sqrt(power[:, inside].sum(axis=1) * frequencies[1]))
 
 
-def _muscle_share(frequencies: Floats, powers: Floats) -> float:
+def _muscle_share(bursts: Floats) -> float:
     """Return the share of windows and channels with far more fast activity than usual."""
-    fast = powers[..., (frequencies >= _BURST[0]) & (frequencies < _BURST[1])].sum(axis=-1)
-    alive = fast[:, np.median(fast, axis=0) > 0]
+    usual = np.median(bursts, axis=1, keepdims=True)
+    alive = bursts[usual[:, 0] > 0]
     if not alive.size:  # a flat recording
         return np.nan
-    return float(np.mean(alive > _BURST_RELATIVE**2 * np.median(alive, axis=0)))
+    return float(np.mean(alive > _BURST_RELATIVE**2 * usual[usual > 0][:, np.newaxis]))
 
 
 def _blinks_per_minute(signals: Signals, causes: Mapping[str, Mask]) -> float:
@@ -176,7 +209,8 @@ def _blinks_per_minute(signals: Signals, causes: Mapping[str, Mask]) -> float:
         return np.nan
     pieces = np.nan_to_num(eyes.reshape(-1, *eyes.shape[-2:]))  # (n_pieces, n_channels, n_times)
     band = signal.butter(2, _BLINK_BAND, "bandpass", fs=sfreq, output="sos")
-    pieces = signal.sosfiltfilt(band, pieces)
+    for channel in range(pieces.shape[1]):
+        pieces[:, channel] = signal.sosfiltfilt(band, pieces[:, channel])
     if signals.eyes is None:
         waves = np.median(pieces, axis=1)
     else:
@@ -229,11 +263,10 @@ def _converter_step(data: NDArray[np.floating]) -> float:
     return float(np.median(smallest_steps)) if 2 * len(smallest_steps) > len(flat) else np.nan
 
 
-def _reference(signals: Signals, windows: Floats) -> str | None:
+def _reference(signals: Signals, products: Floats) -> str | None:
     """Name the reference of the recording; None where nothing tells."""
-    centred = np.nan_to_num(windows - windows.mean(axis=-1, keepdims=True))
-    of_mean = np.sqrt((centred.mean(axis=1) ** 2).mean())
-    if centred.shape[1] > 1 and of_mean <= _ZERO_MEAN * _median(centred.std(axis=(0, 2))):
+    of_mean = np.sqrt(max(products.mean(), 0.0))
+    if len(products) > 1 and of_mean <= _ZERO_MEAN * _median(np.sqrt(np.diag(products))):
         return "average"
     in_file = signals.channels.in_file
     names = [in_file.get(name, name).casefold() for name in signals.names]
@@ -251,7 +284,11 @@ def _share_at_limits(signals: Signals) -> float:
     touched = np.zeros(data.shape, dtype=bool)
     for channel in range(data.shape[1]):
         values = data[:, channel]
-        distinct, counts = np.unique(values[np.isfinite(values)], return_counts=True)
+        finite = values[np.isfinite(values)]
+        limits = (finite.min(), finite.max()) if finite.size else ()
+        if all(np.count_nonzero(finite == limit) < _AT_LIMIT for limit in limits):
+            continue  # the usual case, without sorting
+        distinct, counts = np.unique(finite, return_counts=True)
         if distinct.size < _AT_LIMIT:  # flat, or of few steps
             continue
         for end, beside in ((0, 1), (-1, -2)):
@@ -263,17 +300,20 @@ def _share_at_limits(signals: Signals) -> float:
     return float(np.mean([touched[0, :, first:last].any(axis=-1) for first, last in ends]))
 
 
-def _looks_generated(windows: Floats) -> bool:
+def _looks_generated(windows: Floats, products: Floats) -> bool:
     """Return whether channels are not correlated, or windows occur twice, bit by bit."""
-    alive = windows[:, windows.std(axis=-1).min(axis=0) > 0] if len(windows) else windows
-    if alive.shape[1] >= _FEWEST_CORRELATED:
-        joined = np.moveaxis(alive - alive.mean(axis=-1, keepdims=True), 1, 0)
-        r = np.corrcoef(joined.reshape(alive.shape[1], -1))
+    alive = np.ptp(windows, axis=-1).min(axis=1) > 0
+    if alive.sum() >= _FEWEST_CORRELATED:
+        sds = np.sqrt(np.diag(products)[alive])
+        r = products[np.ix_(alive, alive)] / np.outer(sds, sds)
         if np.median(np.abs(r[np.triu_indices_from(r, k=1)])) < _CORRELATED:
             return True
-    pieces = np.moveaxis(alive, 1, 0).reshape(-1, alive.shape[-1])
-    n_different = len({piece.tobytes() for piece in pieces})
-    return len(pieces) > 0 and 1 - n_different / len(pieces) > _REPEATED
+    pieces = windows[alive].reshape(-1, windows.shape[-1])
+    for compared in (pieces[:, :_PREFIX], pieces):
+        n_different = len({piece.tobytes() for piece in compared})
+        if n_different == len(pieces):  # none, or all begin differently
+            return False
+    return 1 - n_different / len(pieces) > _REPEATED
 
 
 def recorded_references(info: Mapping[str, Any]) -> dict[str, int]:

@@ -37,7 +37,7 @@ from idfsmec.errors import (
     reason_of,
 )
 from idfsmec.features.acquisition import describe_study, header_facts
-from idfsmec.features.extract import RecordingFeatures, compute_features, extract_recording
+from idfsmec.features.extract import RecordingFeatures, compute_features, extract_each
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.missing.detection import REASONS
 from idfsmec.progress import Listener, Progress, collect_warnings, warning_texts
@@ -313,20 +313,50 @@ def extract_table(
     """
     settings = settings or FeatureSettings()
     with on_cluster(dask):
-        used, outcomes = _extract(recordings, settings, n_jobs, on_error, parts, progress)
-    (table,) = _assemble(used, settings)
-    return Extraction(_contents([table]), outcomes, on_error, table)
+        [ended] = _extract(recordings, [settings], n_jobs, on_error, parts, progress)
+    return _as_table(recordings, settings, ended, on_error)
+
+
+def extract_tables(
+    recordings: Sequence[Recording],
+    settings: Sequence[FeatureSettings],
+    *,
+    n_jobs: int | None = None,
+    on_error: str = "raise",
+    parts: Path | None = None,
+    progress: Listener | None = None,
+) -> Iterator[Extraction]:
+    """Turn recordings into a feature table for each of several settings.
+
+    Each is that of :func:`extract_table`, whose parameters these are; what settings share is
+    computed once for a recording. Tables are made when they are asked for, from parts.
+    """
+    keep = parts is None
+    ended = _extract(recordings, settings, n_jobs, on_error, parts, progress, keep)
+    pairs = zip(settings, ended, strict=True)
+    return (_as_table(recordings, each, of_one, on_error) for each, of_one in pairs)
+
+
+def _as_table(
+    recordings: Sequence[Recording], settings: FeatureSettings, ended: _Ended, on_error: str
+) -> Extraction:
+    (table,) = _assemble(_find_used(recordings, *ended), settings)
+    return Extraction(_contents([table]), _without_values(ended[0]), on_error, table)
+
+
+def _without_values(outcomes: Sequence[RecordingOutcome]) -> list[RecordingOutcome]:
+    return [replace(outcome, X=pd.DataFrame()) for outcome in outcomes]
 
 
 def _extract(
     recordings: Sequence[Recording],
-    settings: FeatureSettings,
+    settings: Sequence[FeatureSettings],
     n_jobs: int | None,
     on_error: str,
     parts: Path | None,
     progress: Listener | None,
     keep_values: bool = True,
-) -> tuple[list[_Used], list[RecordingOutcome]]:
+) -> list[_Ended]:
     """Compute the features of all recordings; of those with rows, parts may keep the values."""
     if on_error not in ("raise", "skip"):
         raise ArgumentError(f"on_error={on_error!r}: give raise or skip.", argument="on_error")
@@ -334,45 +364,56 @@ def _extract(
         raise InputError("There are no recordings.")
     check_spelling(recordings)
     n_jobs = count_jobs(n_jobs)
-    _try_out(settings)
+    for each in settings:
+        _try_out(each)
     tell = progress or (lambda event: None)
-    total = len(recordings)
+    total = len(recordings) * len(settings)
     # What is finished in this run is no news, even if a second recording has the same bytes.
     resumable, opened = _check_parts(parts)
     finished = frozenset(key for key, is_whole in resumable.items() if is_whole)
-    digest = settings.digest() if parts else None
-    task = partial(_compute, settings=settings, digest=digest, finished=finished)
-    outcomes: dict[int, RecordingOutcome] = {}
-    stored: dict[int, tuple[Path, pd.Index]] = {}  # values and columns that a part alone has
+    digests = [each.digest() if parts else None for each in settings]
+    task = partial(_compute, settings=settings, digests=digests, finished=finished)
+    outcomes: list[dict[int, RecordingOutcome]] = [{} for _ in settings]
+    # Values and columns that a part alone has.
+    stored: list[dict[int, tuple[Path, pd.Index]]] = [{} for _ in settings]
     layouts: dict[tuple[str, ...], pd.Index] = {}
     failure: RecordingOutcome | None = None
+    done = 0
     # After a failure no recording is begun, and those under way are finished and kept.
     tasks = ((recording.source, recording) for recording in recordings if failure is None)
     tell(Progress("features", 0, total))
-    for index, (outcome, key, unreadable) in run_tasks(task, tasks, n_jobs=n_jobs):
+    for index, (computed, unreadable) in run_tasks(task, tasks, n_jobs=n_jobs):
         refuse_moved(parts, opened, "recordings")
         _refuse_unreadable(*unreadable)
-        if outcome.status == "resumed" and parts:
-            outcome = _add_features(outcome, _read_part(parts / f"{key}.npz"))
-        elif parts and key and outcome.status != "failed":
-            path = parts / f"{key}.npz"
-            _write_part(path, outcome)  # a full disk is no fault of the recording: this may raise
-            if key in resumable:
-                notes = f"{path} was damaged: computed again.", *outcome.notes
-                outcome = replace(outcome, notes=notes)
-        if parts and key and not keep_values and outcome.n_rows:
-            columns = layouts.setdefault(tuple(outcome.X.columns), outcome.X.columns)
-            stored[index] = parts / f"{key}.npz", columns
-            outcome = replace(outcome, X=outcome.X.iloc[:, :0].copy())
-        outcomes[index] = outcome
-        tell(Progress("features", len(outcomes), total, outcome))
-        if outcome.status == "failed" and on_error == "raise":
-            failure = failure or outcome
+        for number, (outcome, key) in enumerate(computed):
+            if parts:
+                outcome = _kept(outcome, parts / f"{key}.npz" if key else None, key in resumable)
+            if parts and key and not keep_values and outcome.n_rows:
+                columns = layouts.setdefault(tuple(outcome.X.columns), outcome.X.columns)
+                stored[number][index] = parts / f"{key}.npz", columns
+                outcome = replace(outcome, X=outcome.X.iloc[:, :0].copy())
+            outcomes[number][index] = outcome
+            done += 1
+            tell(Progress("features", done, total, outcome))
+            if outcome.status == "failed" and on_error == "raise":
+                failure = failure or outcome
     if failure is not None:
         raise _failed(failure, kept=bool(parts))
-    ordered = [outcomes[index] for index in range(total)]
-    used = _find_used(recordings, ordered, stored)
-    return used, [replace(outcome, X=pd.DataFrame()) for outcome in ordered]
+    ordered = [[of_one[index] for index in range(len(recordings))] for of_one in outcomes]
+    return list(zip(ordered, stored, strict=True))
+
+
+def _kept(outcome: RecordingOutcome, path: Path | None, was_there: bool) -> RecordingOutcome:
+    """Read the part of an outcome that was finished before, or write that of another one."""
+    if path is None or outcome.status == "failed":
+        return outcome
+    if outcome.status == "resumed":
+        return _add_features(outcome, _read_part(path))
+    _write_part(path, outcome)  # a full disk is no fault of the recording: this may raise
+    if was_there:
+        notes = f"{path} was damaged: computed again.", *outcome.notes
+        outcome = replace(outcome, notes=notes)
+    return outcome
 
 
 def _failed(failure: RecordingOutcome, kept: bool) -> RecordingError | UnexpectedRecordingError:
@@ -448,20 +489,21 @@ def extract_to_file(
     with on_cluster(dask), locked(folder / "lock", busy):
         opened = folder.stat()
         settings, is_file = settings or FeatureSettings(), bool(path.suffix)
-        used, outcomes = _extract(
-            recordings, settings, n_jobs, on_error, folder, progress, keep_values=is_file
+        [ended] = _extract(
+            recordings, [settings], n_jobs, on_error, folder, progress, keep_values=is_file
         )
         refuse_moved(folder, opened, "recordings")
         if is_file:
-            (table,) = _assemble(used, settings)
-            table.write(path)
-            contents = _contents([table])
+            extraction = _as_table(recordings, settings, ended, on_error)
+            extraction.table.write(path)
         else:
+            used = _find_used(recordings, *ended)
             contents = _contents(_write_pieces(folder / "table", used, settings))
             shutil.rmtree(path, ignore_errors=True)
             (folder / "table").rename(path)
+            extraction = Extraction(contents, _without_values(ended[0]), on_error, path)
         shutil.rmtree(folder, ignore_errors=True)
-    return Extraction(contents, outcomes, on_error, table if is_file else path)
+    return extraction
 
 
 def _write_pieces(
@@ -510,36 +552,46 @@ def _try_out(settings: FeatureSettings) -> None:
 def _compute(
     task: tuple[str, Recording],
     *,
-    settings: FeatureSettings,
-    digest: str | None,
+    settings: Sequence[FeatureSettings],
+    digests: Sequence[str | None],
     finished: frozenset[str],
-) -> tuple[RecordingOutcome, str, tuple[str, ...]]:
-    """Compute the features of a recording, unless they are finished.
+) -> tuple[list[tuple[RecordingOutcome, str]], tuple[str, ...]]:
+    """Compute the features of a recording under all settings, unless they are finished.
 
-    Also the name of the part that keeps them, or empty; and on a Dask worker its address and a
-    file of the recording that it cannot read.
+    With each outcome goes the name of the part that keeps it, or empty; and on a Dask worker with
+    all of them its address and a file of the recording that it cannot read.
     """
     source, recording = task
-    key = ""
     outcome = RecordingOutcome(
         source=source, subject=recording.subject, label=recording.label, status="failed"
     )
+    keys, failed = [""] * len(settings), False
+    outcomes = [replace(outcome, status="resumed") for _ in settings]
     # Threads of BLAS split sums differently from run to run; one gives the same bits always.
     with _ONE_AT_A_TIME, collect_warnings() as warned, one_blas_thread():
         try:
-            if digest is not None and (fingerprint := recording.fingerprint()) is not None:
-                key = hashlib.sha256(f"{fingerprint}\n{digest}".encode()).hexdigest()
-            if key in finished:
-                return replace(outcome, status="resumed"), key, ()
-            features = extract_recording(recording, settings)
+            if None not in digests and (fingerprint := recording.fingerprint()) is not None:
+                named = (f"{fingerprint}\n{digest}" for digest in digests)
+                keys = [hashlib.sha256(name.encode()).hexdigest() for name in named]
+            left = [number for number, key in enumerate(keys) if key not in finished]
+            made = extract_each(recording, [settings[number] for number in left])
         except Exception as error:
-            # A damaged file makes readers raise anything; one file must not stop the others.
-            reason = reason_of(error)
-            mendable = isinstance(error, InputError | OSError)
-            failed = replace(outcome, error=reason.removeprefix(f"{source}: "), mendable=mendable)
-            return failed, key, _unreadable_on_worker(recording)
-    outcome = replace(outcome, status="done", notes=tuple(warning_texts(warned)))
-    return _add_features(outcome, features), key, ()
+            left = list(range(len(settings)))
+            made = iter([(number, error) for number in left])
+        for position, features in made:
+            number = left[position]
+            if isinstance(features, Exception):
+                # A damaged file makes readers raise anything; one file must not stop the others.
+                reason, mendable = reason_of(features), isinstance(features, InputError | OSError)
+                reason = reason.removeprefix(f"{source}: ")
+                outcomes[number] = replace(outcome, error=reason, mendable=mendable)
+                failed = True
+                continue
+            done = replace(outcome, status="done", notes=tuple(warning_texts(warned)))
+            outcomes[number] = _add_features(done, features)
+            warned.clear()
+    unreadable = _unreadable_on_worker(recording) if failed else ()
+    return list(zip(outcomes, keys, strict=True)), unreadable
 
 
 def _add_features(outcome: RecordingOutcome, features: RecordingFeatures) -> RecordingOutcome:
@@ -620,6 +672,10 @@ def _check_parts(folder: Path | None) -> tuple[dict[str, bool], os.stat_result |
 
 
 # --- the table -------------------------------------------------------------------------------
+
+
+# Outcomes of all recordings, and by number the part and the columns of those that a part has.
+_Ended = tuple[list[RecordingOutcome], dict[int, tuple[Path, pd.Index]]]
 
 
 class _Used(NamedTuple):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cache, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,7 +24,7 @@ from idfsmec._validation import (
     number,
     validate_params,
 )
-from idfsmec.features.acquisition import acquisition_facts
+from idfsmec.features.acquisition import acquisition_facts, signal_facts
 from idfsmec.features.families import EpochSignal
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.features.signals import Signals, interpolate, prepare_epochs, read_signals
@@ -188,26 +189,92 @@ def extract_recording(
     >>> extract_recording(cohort.recordings[0]).X.shape
     (3, 54)
     """
-    settings = settings or FeatureSettings()
-    recorded = read_signals(data, settings, sfreq=sfreq, ch_names=ch_names, unit=unit)
-    clean, line_noise = remove_line_noise(
-        recorded.data, recorded.sfreq, settings.line_freq, header_freq=recorded.line_freq
+    given = partial(read_signals, data, sfreq=sfreq, ch_names=ch_names, unit=unit)
+    return _extract(data, settings or FeatureSettings(), given)
+
+
+def extract_each(
+    recording: Recording, settings: Sequence[FeatureSettings]
+) -> Iterator[tuple[int, RecordingFeatures | Exception]]:
+    """Compute the features of a recording under several settings, each as if it were alone.
+
+    The recording is read once, and a step is not repeated where settings agree on it. Yields the
+    number of the settings with features or with the error; those that share steps come together.
+    """
+    several = len(settings) > 1
+    if several:
+        recording = replace(recording, load=cache(recording.load))
+    kept: dict[str, tuple[Any, Any]] = {}
+
+    def latest(step: str, key: Any, make: Callable[[], Any]) -> Any:
+        if step not in kept or kept[step][0] != key:
+            kept.pop(step, None)  # before the next one takes memory
+            kept[step] = key, make()
+        return kept[step][1]
+
+    shared = [_what_is_shared(each) for each in settings]
+    for place in sorted(range(len(settings)), key=lambda i: repr(shared[i])):
+        try:
+            read = partial(read_signals, recording)
+            yield place, _extract(recording, settings[place], read, latest if several else None)
+        except Exception as error:
+            yield place, error
+
+
+def _what_is_shared(settings: FeatureSettings) -> tuple[Any, ...]:
+    """Return what decides line noise, signals, and detection and filters, the dearest first."""
+    s = settings
+    channels = s.channels, s.autoreject_interpolated
+    line_noise = *channels, s.line_freq
+    signals = *channels, s.epoch, s.overlap, s.resample
+    detection = *signals, s.line_freq, s.band_pass, s.detect, s.typical_amplitude, s.limits
+    return line_noise, signals, detection
+
+
+def _extract(
+    data: Any,
+    settings: FeatureSettings,
+    read: Callable[[FeatureSettings], Signals],
+    latest: Callable[[str, Any, Callable[[], Any]], Any] | None = None,
+) -> RecordingFeatures:
+    """Compute features; ``latest`` may return what a step with the same key has made before."""
+    shared = latest or (lambda step, key, make: make())
+    of_line_noise, of_signals, of_detection = _what_is_shared(settings)
+    recorded: Signals = shared("signals", of_signals, lambda: read(settings))
+    settings.check_rate(recorded.sfreq)
+    clean, line_noise = shared(
+        "line noise",
+        of_line_noise,
+        lambda: remove_line_noise(
+            recorded.data, recorded.sfreq, settings.line_freq, header_freq=recorded.line_freq
+        ),
     )
     signals = replace(recorded, data=clean)
-    detected, hint = _detect(recorded, signals, line_noise, settings)
+    detected, hint = shared(
+        "detection", of_detection, lambda: _detect(recorded, signals, line_noise, settings)
+    )
     causes = signals.marked | {f"detected: {reason}": hits for reason, hits in detected.items()}
     shape = len(signals.starts), len(signals.names)
     known = np.any([np.zeros(shape, dtype=bool), *causes.values()], axis=0)
     files = data.files if isinstance(data, Recording) else ()
     file_format = files[0].suffix.lower().lstrip(".") if files else ""
-    facts = acquisition_facts(recorded, causes, file_format, settings)
-    epochs, broken = prepare_epochs(signals, known, settings)
+    of_signal = shared("facts", of_line_noise[:-1], lambda: signal_facts(recorded))
+    facts = shared(
+        "circumstances",
+        of_detection,
+        lambda: acquisition_facts(recorded, causes, file_format, settings, of_signal),
+    )
+    if latest:  # filters change signals in place
+        signals = replace(signals, data=signals.data.copy())
+    epochs, broken = shared(
+        "epochs", of_detection, lambda: prepare_epochs(signals, known, settings)
+    )
     causes["no finite, changing signal"] = broken & ~known
     bad = missing = known | broken
     if settings.bad_channels != "missing":
         by = {"interpolate": "spline", "interpolate-fields": "MNE"}[settings.bad_channels]
         epochs, missing = interpolate(epochs, bad, signals.positions, by)
-        facts["interpolated"] = float(np.mean(bad & ~missing))
+        facts = {**facts, "interpolated": float(np.mean(bad & ~missing))}
     if settings.reference == "average":
         # The mean is that of the channels that are not missing in the epoch.
         present = ~missing[..., np.newaxis]

@@ -50,6 +50,34 @@ DEFAULT_BANDS: Mapping[str, tuple[float, float]] = {
 }
 """Name to (lower, upper) edge in Hz; the lower edge is in, the upper edge is out."""
 
+#: A choice to its options, and an option to the settings that it changes.
+Choices = Mapping[str, Mapping[str, Mapping[str, Any]]]
+
+DEFAULT_CHOICES: Choices = {
+    "reference": {"as recorded": {"reference": "keep"}, "average": {"reference": "average"}},
+    "band-pass": {
+        "1-45 Hz": {"band_pass": [1.0, 45.0]},
+        "0.5-45 Hz": {"band_pass": [0.5, 45.0]},
+    },
+    "epochs": {"10 s": {"epoch": 10.0}, "4 s": {"epoch": 4.0}},
+    "detection": {
+        "usual": {"limits": {}},
+        "strict": {"limits": {"amplitude": 20.0, "drift": 10.0, "pop": 40.0, "correlation": 0.45}},
+        "lenient": {"limits": {"amplitude": 45.0, "drift": 22.5, "pop": 90.0, "correlation": 0.2}},
+    },
+    "bad channels": {
+        "missing": {"bad_channels": "missing"},
+        "interpolated": {"bad_channels": "interpolate"},
+    },
+    "line noise": {"removed": {"line_freq": "auto"}, "left": {"line_freq": "off"}},
+    "powers": {"as they are": {"features": "paper"}, "logarithms": {"features": "log"}},
+    "alpha": {
+        "8-13 Hz": {"bands": DEFAULT_BANDS},
+        "8-12 Hz": {"bands": {**DEFAULT_BANDS, "alpha": (8.0, 12.0), "beta": (12.0, 30.0)}},
+    },
+}
+"""What laboratories could as well have chosen otherwise; see :func:`idfsmec.multiverse`."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureSettings:
@@ -239,7 +267,7 @@ class FeatureSettings:
         ----------
         path : path-like
             Keys are the parameters of this class, with ``"off"`` for None; ``bands`` and
-            ``limits`` are tables.
+            ``limits`` are tables. ``choices`` is for :func:`read_choices`.
 
         Returns
         -------
@@ -251,22 +279,20 @@ class FeatureSettings:
             The file cannot be read, or a key or value is not allowed; the message names the file,
             the key and what is allowed.
         """
+        content = _read_toml(path)
+        content.pop(_CHOICES, None)
         try:
-            content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read ({error.strerror or error}).") from error
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}: is not a TOML file ({error}).") from error
-        for key in content:
-            if key not in _ALLOWED:
-                raise InputError(
-                    f"{path}: there is no setting {key!r}; there are: {', '.join(_ALLOWED)}."
-                )
-        values: dict[str, Any] = {k: None if v == "off" else v for k, v in content.items()}
-        try:
-            return cls(**values)
+            return cls().changed(content)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
+
+    def changed(self, changes: Mapping[str, Any]) -> FeatureSettings:
+        """Return settings with changes by name, as a file has them: ``"off"`` for None."""
+        for key in changes:
+            if key not in _ALLOWED:
+                raise InputError(f"there is no setting {key!r}; there are: {', '.join(_ALLOWED)}.")
+        values: dict[str, Any] = {k: None if v == "off" else v for k, v in changes.items()}
+        return replace(self, **values)
 
     def to_toml(self, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
         """Write all settings to a TOML file that :meth:`from_toml` reads.
@@ -280,7 +306,8 @@ class FeatureSettings:
         Returns
         -------
         Path
-            The file. Each key has a comment with the values that are allowed.
+            The file. Each key has a comment with the values that are allowed; at the end stand
+            the default choices of ``idfsmec multiverse``.
 
         Raises
         ------
@@ -298,9 +325,10 @@ class FeatureSettings:
         lines = ["# Settings of idfsmec features. A key that is left out keeps its default."]
         for key, (_, allowed) in _ALLOWED.items():
             lines += ["", f"# {allowed}", *([f"[{key}]"] if key in tables else [])]
-            for name, entry in tables.get(key, {key: values[key]}).items():
-                bare = re.fullmatch("[A-Za-z0-9_-]+", name)
-                lines.append(f"{name if bare else _to_toml(name)} = {_to_toml(entry)}")
+            lines += _assignments(tables.get(key, {key: values[key]}))
+        lines += ["", "# For idfsmec multiverse: options of each choice, and what they change."]
+        for name, options in DEFAULT_CHOICES.items():
+            lines += [f"[{_CHOICES}.{_to_toml(name)}]", *_assignments(options)]
         with replacing(path) as (beside,):
             beside.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return path
@@ -316,8 +344,32 @@ class FeatureSettings:
         return fingerprint([ALGORITHM_VERSION, self.as_dict(), features])
 
 
+_CHOICES = "choices"
 # What a table's info says; its features are its columns.
 _INFO_KEYS = [key.name for key in fields(FeatureSettings) if key.name != "features"]
+
+
+def read_choices(path: str | PathLike[str]) -> Choices:
+    """Read ``[choices]`` of a settings file; where it has none, the default ones."""
+    choices = _read_toml(path).get(_CHOICES, DEFAULT_CHOICES)
+    tables = [choices]
+    for _ in range(3):
+        if not all(isinstance(table, Mapping) and table for table in tables):
+            raise InputError(
+                f"{path}: choices are tables of options, and an option a table of settings: "
+                '[choices.reference], then average = {reference = "average"}'
+            )
+        tables = [inner for table in tables for inner in table.values()]
+    return dict(choices)
+
+
+def _read_toml(path: str | PathLike[str]) -> dict[str, Any]:
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is not a TOML file ({error}).") from error
 
 
 def _checked_limits(limits: DetectionLimits | Mapping[str, float]) -> DetectionLimits:
@@ -404,8 +456,15 @@ def _is_allowed(value: Any, kind: Any) -> bool:
 
 
 def _to_toml(value: Any) -> str:
-    """Write text, a number, a flag or a list as TOML does; None is ``"off"``."""
+    """Write text, a number, a flag, a list or a table as TOML does; None is ``"off"``."""
     if value == np.inf:
         return "inf"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(_assignments(value))}}}"
     text = json.dumps("off" if value is None else value, ensure_ascii=False, default=str)
     return text.replace("\x7f", "\\u007f")
+
+
+def _assignments(values: Mapping[str, Any]) -> list[str]:
+    bare = re.compile("[A-Za-z0-9_-]+").fullmatch
+    return [f"{k if bare(k) else _to_toml(k)} = {_to_toml(v)}" for k, v in values.items()]

@@ -21,6 +21,7 @@ participant is released once.
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -41,6 +42,7 @@ from idfsmec.solver.sums import Sums, join_sums, name_folds
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import SEPARATOR, channel_codes
 from idfsmec.table.positions import is_electrode, standard_name
+from idfsmec.table.target import MOST_CLASSES, target_of
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -53,8 +55,8 @@ _FOLDS = (4, 2, 1)
 _RANK_TOLERANCE = 1e-8
 # Correlations this close to 1 are those of equal columns, up to last digits of 0.001 SD.
 _EQUAL = 1e-6
-# Columns compared at a time.
-_BLOCK = 512
+# Subjects in addition to the columns of two channels, for columns to be compared.
+_MORE_SUBJECTS = 10
 #: Acquisition facts that are counted.
 _FACTS = ("device", "n_channels", "line_freq", "format")
 
@@ -100,6 +102,11 @@ def summarise(
     -------
     Summary
 
+    Raises
+    ------
+    InputError
+        The labels are a score: sites release sums by class.
+
     Examples
     --------
     >>> import numpy as np, pandas as pd
@@ -115,6 +122,7 @@ def summarise(
     source = open_source(table, conditions=conditions)
     settings = source.settings()
     subjects = _Subjects(source, study_key)
+    _refuse_score(source.info, subjects.labels)
     channels = [str(name) for name in source.channels]
     reasons: dict[int, str] = {}
     dependence = ""
@@ -141,6 +149,21 @@ def summarise(
     if ledger is not None:
         ledger.add(site_sums.digest, min_subjects, subjects.participants())
     return Summary((site_sums,))
+
+
+def _refuse_score(info: Mapping[str, Any], labels: Sequence[Any]) -> None:
+    """Refuse a score: as labels its values would be released, each with its participants."""
+    target = target_of(info, pd.Series(dtype=object))
+    is_score = target.kind == "score"
+    if is_score or (
+        len(labels) > MOST_CLASSES and all(isinstance(k, int | float | np.number) for k in labels)
+    ):
+        name = f"the score {target.name}" if is_score else f"{len(labels)} different numbers"
+        raise InputError(
+            f"the labels are {name}, and sites release sums by class: its values would leave the "
+            "site, and sums with a score have no rules of disclosure here. Give classes as "
+            "labels, such as HC and MDD, or grades in words"
+        )
 
 
 def read_study_key(path: str | PathLike[str]) -> bytes:
@@ -307,11 +330,31 @@ def _refuse_dependent(
         _refuse_computed(subjects, conditions.index.tolist())
     n, most = _refuse_computed(subjects, released), 2 * len(released)
     if n <= most:
+        _refuse_pairs(subjects, names)
         return (
-            f"not tested whether columns follow from other channels: {n} participants have all "
-            f"channels, and the test needs more than {most}"
+            f"not tested whether columns follow from several other channels: {n} participants "
+            f"have all channels, and the test needs more than {most}"
         )
     return "columns do not follow from other channels"
+
+
+def _refuse_pairs(subjects: _Subjects, names: Mapping[int, str]) -> None:
+    """Refuse two channels that are dependent together, where enough subjects have both."""
+    for u, v in itertools.combinations(names, 2):
+        both, d = subjects.have[:, u] & subjects.have[:, v], subjects.columns[u].size
+        means = subjects.mean[np.ix_(both, np.append(subjects.columns[u], subjects.columns[v]))]
+        varying = np.ptp(means, axis=0) > 0 if len(means) else np.zeros(means.shape[1], dtype=bool)
+        d, most = int(varying[:d].sum()), int(varying.sum())
+        if not 0 < d < most or len(means) <= most + _MORE_SUBJECTS:
+            continue
+        r: Array = np.atleast_2d(np.corrcoef(means[:, varying].T))
+        together, *alone = (np.linalg.eigvalsh(part)[0] for part in (r, r[:d, :d], r[d:, d:]))
+        if together < _RANK_TOLERANCE <= min(alone):
+            raise InputError(
+                f"A column of {names[u]} or {names[v]} follows from those of the other, as an "
+                "asymmetry: together they would reveal participants who lack one of the two. "
+                "Leave it out of the table that is summarised."
+            )
 
 
 def _refuse_computed(subjects: _Subjects, channels: Sequence[int]) -> int:
@@ -329,8 +372,7 @@ def _refuse_computed(subjects: _Subjects, channels: Sequence[int]) -> int:
     means = means - means.mean(axis=0)
     length = np.linalg.norm(means, axis=0)
     unit = means / np.where(length > 0, length, 1.0)
-    _refuse_equal(unit, names)
-    _refuse_balanced(unit, names)
+    _refuse_following(unit, names)
     return n
 
 
@@ -360,37 +402,43 @@ def _refuse_derived(channels: Sequence[str], electrodes: Collection[str]) -> Non
             raise InputError(f"Channels {seen[place]} and {name} are one electrode. {remedy}.")
 
 
-def _refuse_equal(unit: Array, names: NDArray[np.str_]) -> None:
-    """Refuse columns of several channels that are equal, up to their units."""
-    channel = np.array([name.rpartition(SEPARATOR)[0] for name in names])
-    for first in range(0, names.size, _BLOCK):
-        part = slice(first, first + _BLOCK)
-        alike = np.abs(unit[:, part].T @ unit) > 1 - _EQUAL
-        alike &= channel[part, None] != channel
-        if alike.any():
-            i, j = np.argwhere(alike)[0]
+def _refuse_following(unit: Array, names: NDArray[np.str_]) -> None:
+    """Refuse columns that follow from one feature of other channels, whatever they are called.
+
+    Columns (n, D) have mean 0 and length 1, or 0 where they are constant.
+    """
+    channel, feature = np.array([name.rpartition(SEPARATOR)[::2] for name in names]).T
+    for name in dict.fromkeys(feature.tolist()):
+        columns = np.flatnonzero((feature == name) & unit.any(axis=0))
+        if not columns.size:
+            continue
+        r = unit[:, columns].T @ unit
+        alike, own = np.abs(r) > 1 - _EQUAL, channel[columns][:, None] == channel
+        for i, j in np.argwhere(alike & ~own):
             raise InputError(
-                f"Columns {str(names[first + i])!r} and {str(names[j])!r} are the same: the "
+                f"Columns {str(names[columns[i]])!r} and {str(names[j])!r} are the same: the "
                 "difference of their sums would reveal the few participants who lack one of the "
                 "channels. Leave one of them out of the table that is summarised."
             )
-
-
-def _refuse_balanced(unit: Array, names: NDArray[np.str_]) -> None:
-    """Refuse features of which one channel follows from the others, as re-referenced means."""
-    feature = np.array([name.rpartition(SEPARATOR)[2] for name in names])
-    for name in dict.fromkeys(feature.tolist()):
-        columns = np.flatnonzero((feature == name) & unit.any(axis=0))
-        values, vectors = np.linalg.eigh(unit[:, columns].T @ unit[:, columns])
-        if columns.size > 1 and values[0] < _RANK_TOLERANCE:
-            top = names[columns[np.abs(vectors[:, 0]) > 0.1 * np.abs(vectors[:, 0]).max()]]
-            channels = [column.rpartition(SEPARATOR)[0] for column in top]
-            raise InputError(
-                f"Feature {name!r} of a channel follows from that of others, as after an average "
-                f"reference or a difference of conditions ({', '.join(channels[:5])}): together "
-                "they would reveal participants who lack one. Leave its columns out of the table "
-                "that is summarised."
-            )
+        values, vectors = np.linalg.eigh(r[:, columns])
+        if balanced := values[0] < _RANK_TOLERANCE:
+            what, weights = f"Feature {name!r} of a channel", vectors[:, 0]
+        else:
+            # What the feature explains of another one, unless it is that of the same channel.
+            explained = np.square((vectors / np.sqrt(values)).T @ r).sum(axis=0)
+            follows = (explained > 1 - 2 * _EQUAL) & (feature != name) & ~alike.any(axis=0)
+            if not follows.any():
+                continue
+            column = int(np.argmax(follows))
+            what = f"Column {str(names[column])!r}"
+            weights = np.linalg.solve(r[:, columns], r[:, column])
+        top = columns[np.abs(weights) > 0.1 * np.abs(weights).max()]
+        raise InputError(
+            f"{what} follows from that of others, as after an average reference or a difference "
+            f"of {'channels or ' * (not balanced)}conditions ({', '.join(channel[top][:5])}): "
+            "together they would reveal participants who lack one. Leave its columns out of the "
+            "table that is summarised."
+        )
 
 
 def _site_sums(

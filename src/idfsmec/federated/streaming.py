@@ -304,26 +304,19 @@ def _columns_of(part: Any, names: Sequence[str], stored: Indices) -> Iterator[Ar
             yield X
 
 
-@dataclass(frozen=True)
-class _Block:
-    """What the first reading tells of some channels (v) with d columns."""
+def _read_block(
+    channels: Indices, rows: Rows, units: Array | None, keep_means: bool
+) -> tuple[NDArray[Any], ...]:
+    """Read channels (v) with d columns for the first time.
 
-    counts: Array  # samples of each subject that have each channel, (p, v)
-    bits: NDArray[np.uint64]  # of each row
-    seen: NDArray[np.bool_]  # whether a row has any of the channels
-    units: Array  # shift and scale, (2, d)
-    moments: Array  # of each class: subjects, and sums of their means and of their squares
-    means: Array  # of each subject, or none: means of values and of their squares, (2, p, d)
-
-
-def _read_block(channels: Indices, rows: Rows, units: Array | None, keep_means: bool) -> _Block:
-    """Read channels for the first time."""
+    Returns how many samples of each subject have each channel (p, v); of each row its bits and
+    whether it has a channel; of each column shift and scale (2, d); of each class subjects, sums
+    of means and of their squares (c, 3, d); and of each subject means of values and of squares
+    (2, p, d), if they are kept.
+    """
     columns, own = _own_columns(channels, rows)
     counts, d = np.zeros((rows.size, channels.size)), columns.size
-    bits, seen = (
-        np.zeros(rows.member.size, dtype=np.uint64),
-        np.zeros(rows.member.size, dtype=bool),
-    )
+    bits, seen = (np.zeros(rows.member.size, dtype=kind) for kind in (np.uint64, bool))
     sums = np.zeros((1 + keep_means, d, rows.size))
     without = np.full(d, units is None)
     shift, scale = (np.zeros(d), np.ones(d)) if units is None else units[:, columns]
@@ -357,7 +350,7 @@ def _read_block(channels: Indices, rows: Rows, units: Array | None, keep_means: 
     n = (by_class @ (counts > 0))[:, of_column]
     moments = np.stack([n, by_class @ means[0].T, by_class @ (means[0] ** 2).T], axis=1)
     kept = means.swapaxes(1, 2) if keep_means else np.zeros((2, 0, d))
-    return _Block(counts, bits, seen, np.stack([shift, scale]), moments, kept)
+    return counts, bits, seen, np.stack([shift, scale]), moments, kept
 
 
 def _sum_block(
@@ -412,15 +405,15 @@ class Subjects:
         self.moments = np.zeros((len(self.labels), 3, d))
         #: Of each subject: means of values and of squares, over the samples with the channel.
         self.means = np.zeros((2, rows.size if keep_means else 0, d))
-        bits = np.zeros(rows.member.size, dtype=np.uint64)
-        seen = np.zeros(rows.member.size, dtype=bool)
+        bits, seen = (np.zeros(rows.member.size, dtype=kind) for kind in (np.uint64, bool))
         read = partial(_read_block, rows=rows, units=units, keep_means=keep_means)
-        for channels, block in self._by_block(read):
+        for channels, (counts, own_bits, own_seen, *of_columns) in self._by_block(read):
             columns = np.concatenate([self.columns[v] for v in channels])
-            self.counts[:, channels] = block.counts
-            self.units[:, columns], self.moments[..., columns] = block.units, block.moments
-            self.means[..., columns] = block.means
-            bits, seen = bits + block.bits, seen | block.seen
+            self.counts[:, channels] = counts
+            self.units[:, columns], self.moments[..., columns], self.means[..., columns] = (
+                of_columns
+            )
+            bits, seen = bits + own_bits, seen | own_seen
         used = rows.member >= 0
         self.hashes = mixed(bits)[used]  # of the samples
         self.counts[:, -2] = np.bincount(rows.member[used], minlength=rows.size)

@@ -7,6 +7,7 @@ no wider than it has to be, 0.5 or 1 Hz, does not ring at the ends, and follows 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -105,9 +106,30 @@ class _Windows:
     length: int
     sfreq: float
 
-    @property
+    @cached_property
     def taper(self) -> Array:
         return np.hanning(self.length + 2)[1:-1]  # nowhere zero
+
+    @cached_property
+    def weights(self) -> Array:
+        """Weights of the samples of each window, (n_windows, length)."""
+        weights = np.tile(self.taper, (len(self.starts), 1))
+        # At the ends there is no other window to lean on, so that the taper stays up there.
+        weights[0, : -(-self.length // 2)] = 1.0
+        weights[-1, self.length // 2 + 1 :] = 1.0
+        return weights
+
+    @cached_property
+    def total(self) -> Array:
+        total: Array = self.add_up(self.weights[np.newaxis])[0]
+        return total
+
+    def add_up(self, parts: Array) -> Array:
+        """Add up windows (n, n_windows, length) where they lie, (n, n_times)."""
+        sums = np.zeros((len(parts), self.starts[-1] + self.length))
+        for window, start in enumerate(self.starts):
+            sums[:, start : start + self.length] += parts[:, window]
+        return sums
 
     def cut(self, series: Array, starts: NDArray[np.intp]) -> Array:
         """Copy windows without their means; zero where a sample is not finite."""
@@ -161,6 +183,8 @@ class _Spectrum:
         power = np.square(coefficients.real) + np.square(coefficients.imag)
         self.power = power.reshape(-1, power.shape[-1])  # (n_windows, n_frequencies)
         self.frequencies = fft.rfftfreq(windows.length, 1 / windows.sfreq)
+        eeg = slice(*np.searchsorted(self.frequencies, _EEG_BAND))
+        self.eeg = self.power[:, eeg].sum(axis=-1)
 
     def _line(self, frequency: float) -> NDArray[np.bool_]:
         away = np.abs(self.frequencies - frequency)
@@ -176,10 +200,9 @@ class _Spectrum:
         # Each window by its own floor: a pop is large, but it is no line.
         floor = np.median(self.power[:, beside], axis=-1) / np.log(2)
         line = self.power[:, self._line(frequency)]
-        eeg = self.power[:, slice(*np.searchsorted(self.frequencies, _EEG_BAND))].sum(axis=-1)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(floor[:, None] > 0, line / floor[:, None], 0.0).mean(axis=0)
-            share = np.nan_to_num(line.sum(axis=-1) / eeg).mean()
+            share = np.nan_to_num(line.sum(axis=-1) / self.eeg).mean()
         freedom = 2 * len(self.power)
         limit = max(least, chdtri(freedom, chance) / freedom)  # of chi squared
         return bool(ratio.max() > limit and share > _LEAST_SHARE)
@@ -221,40 +244,37 @@ def _subtract_sines(
     series: Array, lines: tuple[float, ...], order: int, windows: _Windows
 ) -> tuple[Array, Array]:
     """Subtract fitted sines; return the rest and the root mean square of them by window."""
-    length, n_windows = windows.length, len(windows.starts)
+    length = windows.length
     # Sines times powers of time, seen from the middle of a window: (length, n_sines).
     time = (np.arange(length) - (length - 1) / 2) / windows.sfreq
     powers = [(2 * time * windows.sfreq / length) ** k for k in range(order + 1)]
     waves = [wave(2 * np.pi * freq * time) for freq in lines for wave in (np.cos, np.sin)]
     sines = np.column_stack([power * wave for wave in waves for power in powers])
 
-    weights = np.tile(windows.taper, (n_windows, 1))
-    # At the ends there is no other window to lean on, so that the taper stays up there.
-    weights[0, : -(-length // 2)] = 1.0
-    weights[-1, length // 2 + 1 :] = 1.0
+    weights = windows.weights
     cut = sliding_window_view(series, length, axis=-1)[:, windows.starts]
     with np.errstate(invalid="ignore"):
-        coefficients = cut @ _solver(sines, windows.taper)
-        for window in {0, n_windows - 1}:
-            coefficients[:, window] = cut[:, window] @ _solver(sines, weights[window])
+        coefficients = _fit(cut, sines, windows.taper)
+        for window in {0, len(weights) - 1}:
+            coefficients[:, window] = _fit(cut[:, window], sines, weights[window])
     for row, window in np.argwhere(~np.isfinite(coefficients).all(axis=-1)):
         coefficients[row, window] = _fit_finite(cut[row, window], sines, weights[window])
-    total, model = np.zeros(series.shape[-1]), np.zeros(series.shape)
-    for window, start in enumerate(windows.starts):
-        total[start : start + length] += weights[window]
-        fitted = coefficients[:, window] @ sines.T
-        model[:, start : start + length] += weights[window] * fitted
+    fitted = coefficients @ sines.T
+    fitted *= weights
     root = np.linalg.cholesky(sines.T @ sines / length)
-    return series - model / total, np.linalg.norm(coefficients @ root, axis=-1)
+    rest = series - windows.add_up(fitted) / windows.total
+    return rest, np.linalg.norm(coefficients @ root, axis=-1)
 
 
-def _solver(sines: Array, weights: Array) -> Array:
-    """Return what gives the coefficients of the sines by weighted least squares."""
+def _fit(cut: Array, sines: Array, weights: Array) -> Array:
+    """Return the coefficients of the sines by weighted least squares."""
     unit = np.linspace(-1.0, 1.0, len(sines))
     # An offset or a drift may be a thousand times larger than what is looked for.
     basis = np.column_stack([sines, *(unit**k for k in range(4))])
     weighted = weights[:, None] * basis
-    return np.linalg.solve(basis.T @ weighted, weighted.T)[: sines.shape[1]].T
+    products = (cut @ weighted).reshape(-1, basis.shape[1])
+    coefficients = np.linalg.solve(basis.T @ weighted, products.T)[: sines.shape[1]].T
+    return coefficients.reshape(*cut.shape[:-1], -1)
 
 
 def _fit_finite(window: Array, sines: Array, weights: Array) -> Array:

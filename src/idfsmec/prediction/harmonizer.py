@@ -256,7 +256,7 @@ class SiteHarmonizer(IncompleteTransformer):
         """Return samples as numbers, the site of each, and covariates in columns."""
         values = self._check_samples(X, reset)
         n_samples = len(values)
-        names = index_level(X, SITE) if sites is None else _per_sample("sites", sites, n_samples)
+        names = index_level(X, SITE) if sites is None else per_sample("sites", sites, n_samples)
         if names is None:
             if self.require_sites:
                 raise ArgumentError(
@@ -301,7 +301,7 @@ class SiteHarmonizer(IncompleteTransformer):
                 "class.",
                 argument="y",
             )
-        labels = _per_sample("y", y, member.size)
+        labels = per_sample("y", y, member.size)
         rows = np.array([label == self.reference for label in labels.tolist()], dtype=bool)
         if not rows.any():
             known = ", ".join(map(repr, np.unique(labels).tolist()[:10]))
@@ -327,7 +327,8 @@ class SiteHarmonizer(IncompleteTransformer):
         return rows & learned[member], learned
 
 
-def _per_sample(argument: str, values: ArrayLike, n_samples: int) -> NDArray[Any]:
+def per_sample(argument: str, values: ArrayLike, n_samples: int) -> NDArray[Any]:
+    """Return values as an array; refuse those that are not one for each sample."""
     array = np.asarray(values)
     if array.shape != (n_samples,):
         message = f"{argument} has shape {array.shape} for {n_samples} samples."

@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from idfsmec._parallel import one_blas_thread
 from idfsmec._validation import CheckedEstimator, Constraints, integer, number, validate_params
+from idfsmec.selection.base import check_new_samples
 from idfsmec.solver.scaling import FAR, Scaling
 from idfsmec.table.columns import (
     SEPARATOR,
@@ -43,18 +44,11 @@ class IncompleteTransformer(OneToOneFeatureMixin, TransformerMixin, CheckedEstim
         return tags
 
     def _check_samples(self, X: ArrayLike, reset: bool = False, min_samples: int = 1) -> Array:
-        refuse_table(X)
         if not reset:
-            check_is_fitted(self)
-        checked = validate_data(
-            self,
-            X,
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=min_samples,
-            reset=reset,
-        )
-        return np.asarray(checked)
+            return check_new_samples(self, X)
+        refuse_table(X)
+        checks = {"ensure_all_finite": "allow-nan", "ensure_min_samples": min_samples}
+        return np.asarray(validate_data(self, X, dtype=np.float64, **checks))
 
 
 @dataclass(eq=False, repr=False)

@@ -21,7 +21,6 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from idfsmec._parallel import one_blas_thread
 from idfsmec._validation import (
@@ -35,11 +34,10 @@ from idfsmec._validation import (
 )
 from idfsmec.prediction.folds import Fold
 from idfsmec.prediction.imputer import Array, ChannelImputer, FactorModel, Indices
-from idfsmec.selection.base import RankingSelector
+from idfsmec.selection.base import RankingSelector, check_new_samples
 from idfsmec.selection.idfsmec import ChannelEstimator, ChannelSamples, SolvedChannels
 from idfsmec.solver.sums import number_by_value
 from idfsmec.table.columns import observed_channels
-from idfsmec.table.feature_table import refuse_table
 
 # Shares of the variance that the factors are given beside the features.
 _SHARES = (0.0, 0.25, 0.5, 0.75, 0.95)
@@ -230,11 +228,7 @@ class ImputedLinear(ChannelEstimator):
 
     def _check(self, X: ArrayLike, answer: str = "") -> Array:
         """Check samples; warn of those that have no usable channel, and say what they get."""
-        refuse_table(X)
-        check_is_fitted(self, "coef_")
-        checked: Array = validate_data(
-            self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
-        )
+        checked = check_new_samples(self, X, "coef_")
         observed = observed_channels(checked, self._factors.columns) & self._factors.usable
         empty = ~observed.any(axis=1)
         if answer and empty.any():

@@ -25,7 +25,7 @@ import pandas as pd
 from sklearn.base import ClassifierMixin, clone, is_regressor
 from sklearn.utils import get_tags
 
-from idfsmec._files import replacing
+from idfsmec._files import null_for_nan, replacing
 from idfsmec._version import __version__
 from idfsmec.errors import ExistingFileError, InputError, reason_of
 from idfsmec.features.acquisition import recorded_references
@@ -146,6 +146,16 @@ class Model:
         target = self.settings.get("target") or {}
         return str(target["name"]) if target.get("kind", "classes") != "classes" else None
 
+    @property
+    def grades(self) -> tuple[str, ...]:
+        """Grades that are predicted, from the lowest; none for classes or a score."""
+        return tuple((self.settings.get("target") or {}).get("order") or ())
+
+    def nearest_grade(self, score: float) -> str:
+        """Return the grade that is nearest to what is predicted; nothing without grades."""
+        place = int(np.clip(round(score), 0, max(len(self.grades) - 1, 0)))
+        return self.grades[place] if self.grades else ""
+
     @cached_property
     def column_parts(self) -> list[tuple[str, str]]:
         """Channel and feature of each column."""
@@ -262,6 +272,7 @@ def fit_model(
             "subjects": {}
             if numeric
             else {str(label): int(count) for label, count in subjects.items()},
+            **({"score": _describe_score(table.scores)} if numeric else {}),
             "share_missing": float(1.0 - table.observed.to_numpy().mean()),
             "conditions": table.conditions,
             "references": sorted(recorded_references(table.info)),
@@ -273,6 +284,13 @@ def fit_model(
         remembered=remember_samples(table.X, table.subjects) if remember_participants else {},
         digest=digest_samples(table.X),
     )
+
+
+def _describe_score(scores: pd.Series) -> dict[str, float]:
+    """Return mean, standard deviation and range of the score over participants."""
+    means = scores.groupby(level=0).mean()
+    known = {"mean": means.mean(), "sd": means.std(), "low": means.min(), "high": means.max()}
+    return {name: float(value) for name, value in known.items()}
 
 
 def fit_estimator(
@@ -355,13 +373,13 @@ def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = Fal
         )
     description = {"format": _FORMAT_VERSION, "idfsmec": __version__, "classes": model.classes}
     description |= {name: getattr(model, name) for name in _ABOUT_FIELDS}
-    description["performance"] = _null_for_nan(model.performance)
+    description["performance"] = null_for_nan(model.performance)
     checksum = description["checksum"] = _checksum(content, description)
     with replacing(path) as (beside,):
         beside.write_bytes(content)
         with zipfile.ZipFile(beside, "a") as archive:
-            about = json.dumps(description, indent=1, allow_nan=False)
-            archive.writestr(_member(_ABOUT), about)
+            text = json.dumps(description, indent=1, allow_nan=False)
+            archive.writestr(_member(_ABOUT), text)
     if model.digest:
         write_digest(path, checksum, model.digest)
     return path
@@ -408,17 +426,8 @@ def _same_bytes(content: bytes) -> bytes:
     return file.getvalue()
 
 
-def _null_for_nan(value: Any) -> Any:
-    """Write what is not defined, such as the AUC of one class, as JSON can hold it."""
-    if isinstance(value, Mapping):
-        return {key: _null_for_nan(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_null_for_nan(part) for part in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
 def _nan_for_null(value: Any) -> Any:
-    """Turn back what :func:`_null_for_nan` wrote; infinity comes back as NaN."""
+    """Turn back what :func:`idfsmec._files.null_for_nan` wrote; infinity comes back as NaN."""
     if isinstance(value, dict):
         return {key: _nan_for_null(part) for key, part in value.items()}
     if isinstance(value, list):

@@ -34,7 +34,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, check_cv
 from sklearn.utils import Tags, get_tags, resample
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import has_fit_parameter
 
 from idfsmec._parallel import one_blas_thread
 from idfsmec._validation import (
@@ -45,6 +45,7 @@ from idfsmec._validation import (
     StrOptions,
     fraction,
     group_names,
+    index_level,
     integer,
     number,
     warn_without_groups,
@@ -61,7 +62,7 @@ from idfsmec.metrics import (
 )
 from idfsmec.prediction.adjuster import Adjuster, Corrections
 from idfsmec.prediction.folds import FEWEST_SCORES, Fold, make_inner_folds, most_splits
-from idfsmec.prediction.harmonizer import SiteHarmonizer
+from idfsmec.prediction.harmonizer import SiteHarmonizer, per_sample
 from idfsmec.prediction.imputer import ChannelImputer
 from idfsmec.prediction.ridge import LinearRidge
 from idfsmec.prediction.samples import (
@@ -82,7 +83,13 @@ from idfsmec.prediction.tuning import (
 )
 from idfsmec.progress import Listener, Steps
 from idfsmec.selection import IDFSMEC, rank_grid
-from idfsmec.selection.base import check_samples, check_score, count_features, encode_labels
+from idfsmec.selection.base import (
+    check_new_samples,
+    check_samples,
+    check_score,
+    count_features,
+    encode_labels,
+)
 from idfsmec.selection.defaults import (
     CRITERION,
     N_FEATURES,
@@ -92,7 +99,6 @@ from idfsmec.selection.defaults import (
 )
 from idfsmec.solver.scaling import FAR
 from idfsmec.table.columns import SITE, channel_codes, channel_columns
-from idfsmec.table.feature_table import refuse_table
 
 
 class SamplesEstimator(CheckedEstimator):
@@ -211,11 +217,7 @@ class SamplesEstimator(CheckedEstimator):
         self, X: ArrayLike, sites: ArrayLike | None, covariates: ArrayLike | None = None
     ) -> Samples:
         """Check new samples."""
-        refuse_table(X)
-        check_is_fitted(self, "channel_names_")
-        checked: Floats = validate_data(
-            self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
-        )
+        checked = check_new_samples(self, X, "channel_names_")
         unknown = np.zeros(len(checked), dtype=np.intp)
         names = tuple(map(str, getattr(self, "feature_names_in_", range(self.n_features_in_))))
         return Samples(
@@ -303,14 +305,8 @@ class SamplesRegressor(RegressorMixin, SamplesEstimator):
 
 def _sites_of(X: Any, sites: ArrayLike | None) -> NDArray[np.str_] | None:
     """Return the names of sites: those given, or else the level "site" of the index of X."""
-    if sites is None:
-        if SITE not in (getattr(getattr(X, "index", None), "names", None) or ()):
-            return None
-        sites = X.index.get_level_values(SITE)
-    names = np.asarray(sites)
-    if names.shape != (len(X),):
-        raise InputError(f"sites has shape {names.shape} for {len(X)} samples", argument="sites")
-    return names.astype(str)
+    names = index_level(X, SITE) if sites is None else per_sample("sites", sites, len(X))
+    return None if names is None else names.astype(str)
 
 
 def _covariates_of(X: Any, covariates: Any) -> pd.DataFrame | None:
@@ -427,7 +423,7 @@ class TunedSelection(SamplesEstimator):
         self.scores_ = np.where(ranks <= trial.n_features, trial.n_features + 1.0 - ranks, 0.0)
         prepared = training.prepare(self.corrections, self._predictor_imputer)
         self.preparation_, self.marks_ = prepared.steps, None
-        X, samples = self._clipped(prepared.train[:, self.columns_]), training.samples
+        X, samples = self._clipped(prepared.X[:, self.columns_]), training.samples
         if self.add_indicator:
             self.marks_ = MissingMarks.learn(X)
             X = self.marks_.add(X)
@@ -546,7 +542,7 @@ class TunedSelection(SamplesEstimator):
     def prepare_selection(self, training: TrainingSamples) -> None:
         """Prepare what the selector sees, which methods share."""
         if not self._takes_missing:
-            training.prepare(self.corrections, self._imputer)
+            training.for_selection.prepare(self.corrections, self._imputer)
 
     def rank(
         self,
@@ -573,7 +569,7 @@ class TunedSelection(SamplesEstimator):
         chosen = [k for k in counts if k < every] or [every]
         numbers = [{"n_features_to_select": k} for k in chosen] if self.ranks_per_count else [{}]
         grid = [{**self.settings[place], **number} for place in settings for number in numbers]
-        selector = self._build_selector(training, max(counts), **parameters)
+        selector = self._build_selector(training, counts, **parameters)
         (ranks,) = rank_grid(selector, X, y, grid, groups=groups)
         ranks = ranks.reshape(len(settings), len(numbers), every)
         places = [min(place, len(numbers) - 1) for place in range(len(counts))]
@@ -591,9 +587,9 @@ class TunedSelection(SamplesEstimator):
             every = range(len(self.settings))
             rough = {"most_samples": self.inner_samples, **parameters}
             return np.stack([self.rank(fold.training, every, counts, **rough) for fold in inner])
-        samples = training.for_selection
+        samples = training.for_selection.samples
         rankings = rank_grid(
-            self._build_selector(training, max(counts), **parameters),
+            self._build_selector(training, counts, **parameters),
             samples.X,
             samples.y,
             self.settings,
@@ -603,11 +599,13 @@ class TunedSelection(SamplesEstimator):
         return np.repeat(rankings[:, :, None, :], len(counts), axis=2)
 
     def _build_selector(
-        self, training: TrainingSamples, n_features_to_select: int, **parameters: Any
+        self, training: TrainingSamples, counts: Sequence[int], **parameters: Any
     ) -> Any:
+        every = training.samples.channel_of.size
         return with_parameters(
             self._selector,
-            n_features_to_select=n_features_to_select,
+            # A search for as many features as there are would take long and choose none.
+            n_features_to_select=max((k for k in counts if k < every), default=every),
             random_state=self.random_state,
             channels=training.samples.channel_of,
             numeric=self.numeric,
@@ -615,7 +613,7 @@ class TunedSelection(SamplesEstimator):
 
     def fit_selector(self, training: TrainingSamples, setting: Mapping[str, Any]) -> Any:
         """Fit the selector alone to the training samples, as :meth:`rank` does."""
-        selector = self._build_selector(training, max(self.counts(training)), **setting)
+        selector = self._build_selector(training, self.counts(training), **setting)
         X, samples = (
             training.values_for(self._takes_missing, self.corrections, self._imputer),
             training.samples,
@@ -643,12 +641,11 @@ class TunedSelection(SamplesEstimator):
         prepared = fold.training.prepare(self.corrections, self._predictor_imputer)
         # Copies of the columns in use, not of all.
         used = np.unique(np.concatenate([columns for columns, _ in sets]))
-        train = self._clipped(prepared.train[:, used])
+        train = self._clipped(prepared.X[:, used])
         test = self._clipped(prepared.steps.apply(fold.held_out)[:, used])
         y, n_classes, results = training.y, training.n_classes, []
         sets = [(np.searchsorted(used, columns), C) for columns, C in sets]
-        at_once = hasattr(self._predictor, "decide_sets")
-        if at_once and not self.add_indicator:
+        if hasattr(self._predictor, "decide_sets") and not self.add_indicator:
             model = self._build_predictor(1.0, training.channel_of[used])
             return list(model.decide_sets(train, y, test, sets, n_classes))
         for ranked, C in sets:
@@ -658,10 +655,6 @@ class TunedSelection(SamplesEstimator):
                 marks = MissingMarks.learn(seen)
                 seen, unseen = marks.add(seen), marks.add(unseen)
             model = self._build_predictor(C, training.channel_of[used[columns]])
-            if at_once:
-                every = [(np.arange(seen.shape[1]), C)]
-                results += model.decide_sets(seen, y, unseen, every, n_classes)
-                continue
             fit_with_groups(model, seen, y, training.groups)
             results.append(_decisions(model, unseen, n_classes))
         return results
@@ -920,13 +913,23 @@ label, progress
         return LinearRidge() if self.regressor is None else self.regressor
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class WholeEstimator(SamplesEstimator):
     """What :class:`HarmonizedClassifier` and :class:`HarmonizedRegressor` share."""
 
-    random_state: Any
+    _parameter_constraints: ClassVar[Constraints] = {
+        "harmonizer": [SiteHarmonizer, None],
+        "adjuster": [Adjuster, None],
+        "random_state": ["random_state"],
+    }
+
+    harmonizer: SiteHarmonizer | None = None
+    adjuster: Adjuster | None = None
+    random_state: Any = None
 
     def _fit_whole(self, training: TrainingSamples, estimator: Any, y: NDArray[Any]) -> Any:
         """Return an estimator fitted to all training samples, after corrections."""
+        self._begin(training)
         samples = training.samples
         self._columns = list(samples.columns)
         self._corrections, values = samples.learn(self.corrections)
@@ -973,22 +976,12 @@ class HarmonizedRegressor(SamplesRegressor, WholeEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        "regressor": [HasMethods(["fit", "predict"])],
-        "harmonizer": [SiteHarmonizer, None],
-        "adjuster": [Adjuster, None],
-        "random_state": ["random_state"],
-    }
+    _parameter_constraints: ClassVar[Constraints] = {"regressor": [HasMethods(["fit", "predict"])]}
 
     regressor: Any
-    _: KW_ONLY
-    harmonizer: SiteHarmonizer | None = None
-    adjuster: Adjuster | None = None
-    random_state: Any = None
 
     def fit_samples(self, training: TrainingSamples) -> Self:
         """Fit to all training samples."""
-        self._begin(training)
         self.regressor_ = self._fit_whole(training, self.regressor, training.samples.y)
         return self
 
@@ -1037,23 +1030,13 @@ class HarmonizedClassifier(SamplesClassifier, WholeEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        "classifier": [HasMethods(["fit"])],
-        "harmonizer": [SiteHarmonizer, None],
-        "adjuster": [Adjuster, None],
-        "random_state": ["random_state"],
-    }
+    _parameter_constraints: ClassVar[Constraints] = {"classifier": [HasMethods(["fit"])]}
 
     classifier: Any
-    _: KW_ONLY
-    harmonizer: SiteHarmonizer | None = None
-    adjuster: Adjuster | None = None
-    random_state: Any = None
 
     def fit_samples(self, training: TrainingSamples) -> Self:
         """Fit to all training samples."""
-        self._begin(training)
-        labels = self.classes_[training.samples.y]
+        labels = np.asarray(training.samples.classes)[training.samples.y]
         self.classifier_ = self._fit_whole(training, self.classifier, labels)
         return self
 

@@ -239,16 +239,10 @@ def with_parameters(estimator: Any, **parameters: Any) -> Any:
 
 
 class Prepared(NamedTuple):
-    """Prepared training samples, for selector and classifier, and the steps that were learned."""
+    """Prepared training samples, and the steps that were learned."""
 
-    selecting: Floats
-    train: Floats
+    X: Floats
     steps: Preparation
-
-    @property
-    def nbytes(self) -> int:
-        """Memory; the selector and the classifier may have the same training samples."""
-        return self.train.nbytes + (0 if self.selecting is self.train else self.selecting.nbytes)
 
 
 class FoldSamples(NamedTuple):
@@ -272,15 +266,15 @@ class TrainingSamples:
     """Training samples, which methods with the same steps share once they are prepared."""
 
     samples: Samples
-    selecting: Samples | None = None  # as selectors may see them, where that differs
+    selecting: TrainingSamples | None = None  # as selectors may see them, where that differs
     part: tuple[Any, ...] = ()  # which inner fold this is
     _kept: _Kept = field(default_factory=_Kept, repr=False)
     _inner: dict[Any, list[FoldSamples]] = field(default_factory=dict, repr=False)
 
     @property
-    def for_selection(self) -> Samples:
+    def for_selection(self) -> TrainingSamples:
         """The samples as selectors may see them."""
-        return self.samples if self.selecting is None else self.selecting
+        return self if self.selecting is None else self.selecting
 
     @property
     def is_large(self) -> bool:
@@ -295,12 +289,7 @@ class TrainingSamples:
             return self._inner[key]
         folds = [
             FoldSamples(
-                TrainingSamples(
-                    self.samples.take(train),
-                    None if self.selecting is None else self.selecting.take(train),
-                    (*self.part, key, number),
-                    _Kept() if key is None else self._kept,
-                ),
+                self.take(train, key, number),
                 self.samples.take(test),
                 np.setdiff1d(np.arange(self.samples.y.size), train),
             )
@@ -310,11 +299,21 @@ class TrainingSamples:
             self._inner[key] = folds
         return folds
 
+    def take(self, rows: Rows, key: Any, number: int) -> TrainingSamples:
+        """Take those of an inner fold, which is known by a key and a number."""
+        return TrainingSamples(
+            self.samples.take(rows),
+            None if self.selecting is None else self.selecting.take(rows, key, number),
+            (*self.part, key, number),
+            _Kept() if key is None else self._kept,
+        )
+
     def values_for(self, takes_missing: bool, corrections: Corrections, imputer: Any) -> Floats:
         """Return what a selector sees: samples as they are if it takes NaN, else prepared."""
+        seen = self.for_selection
         if takes_missing:
-            return self.for_selection.learn(corrections)[1]
-        return self.prepare(corrections, imputer).selecting
+            return seen.samples.learn(corrections)[1]
+        return seen.prepare(corrections, imputer).X
 
     def prepare(self, corrections: Corrections = NONE, imputer: Any = None) -> Prepared:
         """Correct, scale and impute; what fits into memory is kept for the next method."""
@@ -322,19 +321,14 @@ class TrainingSamples:
         cache = self._kept.prepared
         if key in cache:
             return cache[key]
-        n_sides = 1 if self.selecting is None else 2
-        left = KEPT_BYTES - 8 * n_sides * self.samples.y.size * self.samples.channel_of.size
+        left = KEPT_BYTES - 8 * self.samples.y.size * self.samples.channel_of.size
         if self.is_large:
             cache.clear()
-        while cache and left < sum(prepared.nbytes for prepared in cache.values()):
+        while cache and left < sum(prepared.X.nbytes for prepared in cache.values()):
             cache.popitem()
-        steps, train = Preparation.learn(self.samples, corrections, imputer)
-        selecting = train
-        if self.selecting is not None:
-            selecting = Preparation.learn(self.selecting, corrections, imputer)[1]
-        prepared = Prepared(selecting, train, steps)
-        for values in (selecting, train):
-            values.setflags(write=False)  # methods share them
+        steps, X = Preparation.learn(self.samples, corrections, imputer)
+        prepared = Prepared(X, steps)
+        X.setflags(write=False)  # methods share them
         if key is not None:
             cache[key] = prepared
         return prepared

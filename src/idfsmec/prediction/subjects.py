@@ -19,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold
 
+from idfsmec._files import check_readable
 from idfsmec.errors import InputError, listing
 from idfsmec.features import extract_table
 from idfsmec.features.acquisition import describe_other_references
@@ -45,7 +46,7 @@ _MOST_NAMED = 5
 #: Subjects beyond the distance 1, within which so many are expected, are called unusual.
 USUAL_SHARE = 0.99
 #: Warning about a subject that the model was trained on.
-TRAINED_ON = "in the training data, so the probability says nothing about other participants"
+TRAINED_ON = "in the training data, so the prediction says nothing about other participants"
 # Subjects beyond this distance get no probability.
 _FAR_OUTSIDE = 3.0
 _N_FOLDS, _TAIL = 5, 0.7
@@ -74,6 +75,7 @@ class SubjectPrediction:
     is_far_outside: bool = False  # of the training data: no probability unless asked for
     # The most probable class, or the score; None if no prediction is given.
     predicted: Any = None
+    grade: str = ""  # nearest to what is predicted, where grades are
     # The class that the following is about: the second of two, whichever is predicted; of more
     # classes the predicted one.
     label: Any = None
@@ -95,6 +97,7 @@ class Predictions:
     subjects: tuple[SubjectPrediction, ...]
     notes: tuple[str, ...] = ()  # channels that the model does not know or by other names, sites
     classes: tuple[Any, ...] = ()  # of the model
+    of_grades: bool = False
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -107,6 +110,7 @@ class Predictions:
                 {
                     "subject": made.subject,
                     "predicted": made.predicted,
+                    **({"nearest grade": made.grade} if self.of_grades else {}),
                     **{f"probability of {k}": made.probabilities.get(k, np.nan) for k in classes},
                     "low": made.low,
                     "high": made.high,
@@ -201,7 +205,7 @@ def predict_subjects(
     if not any(subject.n_epochs for subject in subjects):
         raise InputError("No sample has a channel that the model knows with all its features.")
     notes += _other_settings(model, table)
-    return Predictions(tuple(subjects), tuple(notes), tuple(model.classes))
+    return Predictions(tuple(subjects), tuple(notes), tuple(model.classes), bool(model.grades))
 
 
 def find_training_subjects(model: Model, table: FeatureTable) -> list[str]:
@@ -284,6 +288,7 @@ def extract_subjects(
         if isinstance(source, Recording):
             opened.append(source)
             continue
+        check_readable(source)
         if not source.exists():
             raise InputError(f"{source}: there is no such file.")
         name = source.stem if stems.count(source.stem) == 1 else str(source)
@@ -389,7 +394,7 @@ def _predict_subject(
     is_far_outside = bool(unit) or distance > _FAR_OUTSIDE
     suppressed = is_far_outside and not allow_unusual
     if suppressed:
-        doubts.append("far outside the training data: no probability without --allow-unusual")
+        doubts.append("far outside the training data: no prediction without --allow-unusual")
     if share < _LEAST_SHARE:
         doubts.append(f"only {share:.0%} of the model's channels are present")
     subject = SubjectPrediction(
@@ -404,8 +409,8 @@ def _predict_subject(
             score = float(np.mean(model.estimator.predict(X)))
             reach = _reach(model, share)
             votes = _votes(model, X, 0)
-            ends = score - reach, score + reach
-            return replace(subject, predicted=score, low=ends[0], high=ends[1], votes=votes)
+            subject = replace(subject, low=score - reach, high=score + reach, votes=votes)
+            return replace(subject, predicted=score, grade=model.nearest_grade(score))
         epochs = np.asarray(model.estimator.predict_proba(X))
     probabilities, low, high = epochs.mean(axis=0), np.nan, np.nan
     if calibration is not None:

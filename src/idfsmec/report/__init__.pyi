@@ -12,6 +12,7 @@ from .documents import (
     write_reporting_checklist,
     write_subject_pages,
 )
+from .multiverse import plot_specification_curve, write_multiverse
 from .page import summarise, write_report
 from .plan import plot_plan, write_plan
 from .scores import (
@@ -47,6 +48,8 @@ __all__ = [
     "use_style",
     "plot_validation",
     "write_validation",
+    "plot_specification_curve",
+    "write_multiverse",
     "plot_plan",
     "write_plan",
 ]

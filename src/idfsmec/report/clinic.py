@@ -9,9 +9,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from idfsmec.errors import listing
+from idfsmec.evaluation import class_scores
 from idfsmec.report import style
 from idfsmec.report.data import TableResults, View
-from idfsmec.report.text import percent, share_with_ci
+from idfsmec.report.text import number_with_ci, percent, share_with_ci
 
 #: Groups with fewer participants of a class are pointed out.
 _FEW = 10
@@ -88,23 +89,68 @@ def score_table(
     }
 
 
-def describe_clinical(table: TableResults) -> dict[str, Any] | None:
-    """Return title, text, header, rows and curve of a benchmark's table, or None."""
+def class_tables(
+    measured: Mapping[str, Any], of: str = "", who: str = "held-out participants"
+) -> list[dict[str, Any]]:
+    """Return title, text, header and rows of two tables: each class, and which is predicted."""
+    classes, confusion = measured["classes"], measured["confusion"]
+    few = [row["class"] for row in classes if row["n_subjects"] < _FEW]
+    text = (
+        f"{of}Each class against the rest, {who}, with 95 % CI. The most probable class is "
+        "predicted. Predictive values are for the shares of the classes here."
+    )
+    if few:
+        text += f" Too few to rely on (below {_FEW} participants): {listing(few, 20)}."
+    rows = [
+        [row["class"], row["n_subjects"], number_with_ci(row["auc"])]
+        + [share_with_ci(row["scores"].get(score, {})) for score in _SCORES]
+        for row in classes
+    ]
+    by_true = [
+        [row["class"], *counts, percent(counts[k] / max(sum(counts), 1))]
+        for k, (row, counts) in enumerate(zip(classes, confusion, strict=True))
+    ]
+    return [
+        {
+            "title": "Classes, each against the rest",
+            "text": text,
+            "header": ("class", "participants", "AUC", *_SCORES),
+            "rows": rows,
+        },
+        {
+            "title": "Predicted classes",
+            "text": f"Number of {who} by true class (rows) and predicted class (columns).",
+            "header": (
+                *("true class", *(f"predicted {row['class']}" for row in classes)),
+                "predicted rightly",
+            ),
+            "rows": by_true,
+        },
+    ]
+
+
+def describe_clinical(table: TableResults) -> list[dict[str, Any]]:
+    """Return title, text, header, rows, and of two classes the curve, of a benchmark's tables."""
     clinical = table.clinical
+    if (of_classes := class_scores(table.results, table.name)) is not None:
+        rate = of_classes["rate"]
+        removed = f", {percent(rate)} of channels removed" if rate else ""
+        return class_tables(of_classes, f"{table.label(of_classes['method'])}{removed}. ")
     if clinical is None:
-        return None
+        return []
     scored = score_table(clinical, clinical["classes"], clinical["n_subjects"])
     removed = f", {percent(clinical['rate'])} of channels removed" if clinical["rate"] else ""
     curve = pd.DataFrame(clinical["decision_curve"])
     above = curve.loc[curve["low"] > curve["all"].clip(lower=0), "threshold"]
     between = f", between {percent(above.min())} and {percent(above.max())}" if len(above) else ""
-    return scored | {
+    described = scored | {
         "text": f"{table.label(clinical['method'])}{removed}: calibrated probabilities, pooled "
         "over folds. Balanced accuracy elsewhere on this page is that of uncalibrated "
         f"predictions, mean over folds, and may differ. {scored['text']}",
         "curve": "Decision curve, net benefit: The 95 % CI lies above acting on all and acting on "
         f"none at {len(above)} of {len(curve)} thresholds{between}.",
     }
+    return [described]
 
 
 def decision_views(table: TableResults) -> Iterator[View]:

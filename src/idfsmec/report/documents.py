@@ -19,7 +19,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from idfsmec._files import replacing
-from idfsmec.audit import Audit, audits_of, verdict
+from idfsmec.audit import Audit, audits_of, sentences
 from idfsmec.errors import listing
 from idfsmec.evaluation import Results
 from idfsmec.metrics import SCORE_METRICS
@@ -27,19 +27,20 @@ from idfsmec.recordings.recording import hash_file
 from idfsmec.report import clinic, predicted, style
 from idfsmec.report.data import TableResults, experiment_protocol, lowest_rate, task_scores
 from idfsmec.report.text import (
-    NOT_DEFINED,
     capitalise,
     describe_protocol,
     escape_markdown,
     format_range,
     format_score,
     metric_name,
+    number_with_ci,
     percent,
     plain_records,
     share_with_ci,
     slugify,
     unique_slugs,
 )
+from idfsmec.report.verdict import relate_to_chance
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import column_label, feature_label
 from idfsmec.table.verdicts import NOT_AUDITED
@@ -66,13 +67,6 @@ _MOST_VOTES = 8
 _CALIBRATED = {
     False: "a participant's probability is calibrated on the others",
     True: "prediction intervals follow from errors on held-out participants",
-}
-#: What stands beside the AUC of a model, by whether its CI excludes 0.5 and the audit is red.
-_RELATIONS = {
-    (True, False): "above chance",
-    (True, True): "above chance, but the recordings of the groups differ",
-    (False, False): "not above chance, the 95 % CI includes 0.5",
-    (False, True): "not above chance, and the recordings of the groups differ",
 }
 _CLAIMS = {
     "subject": "correct: participants held out, features selected inside the folds",
@@ -214,7 +208,7 @@ def metric_rows(model: Model) -> list[dict[str, Any]]:
             "value": format_score(name, values["mean"]),
             "ci": format_range(name, values["low"], values["high"]),
             "chance_level": format_score(name, values["chance"]),
-            "scale": name not in SCORE_METRICS,
+            "scale": name not in (*SCORE_METRICS, "grade_kappa", "grade_auc"),
         }
         for name, values in model.performance.get("metrics", {}).items()
     ]
@@ -231,7 +225,7 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
     if model.score is not None:
         headline = predicted.describe_model(model)
     if auc := metrics.get("roc_auc"):
-        relation = _RELATIONS[auc["low"] > 0.5, model.audit.get("level") == "red"]
+        relation = relate_to_chance(auc["low"], model.audit.get("level"))
         headline = (
             f"{model.kind} separates {what} with an AUC of {auc['mean']:.2f} on held-out "
             f"participants: {relation}."
@@ -249,6 +243,7 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
         "audit": model.audit or NOT_AUDITED,
         "use": USE,
         "metrics": metric_rows(model),
+        "score": model.score,
         "channels": _bars(measured.get("channels", {})),
         "features": [{"name": column_label(name)} for name in measured.get("features", {})],
         "tables": tables,
@@ -297,12 +292,14 @@ def _tables(model: Model) -> list[Table]:
         counts = list(model.data["subjects"].values())
         tables = [Table(**clinic.score_table(clinical, model.classes, counts))]
         rows = [
-            [percent(row["threshold"]), _number(row), f"{row['all']:.2f}"]
+            [percent(row["threshold"]), number_with_ci(row), f"{row['all']:.2f}"]
             for row in clinical["decision_curve"][1::2]
         ]
         header = (f"probability of {clinical['class']}", "net benefit (95 % CI)", "acting on all")
         picture = clinic.draw_decision_curve(clinical)
         tables.append(Table("Decision curve", clinic.CAPTION, header, rows, picture))
+    if by_class := measured.get("by_class"):
+        tables = [Table(**part) for part in clinic.class_tables(by_class)]
     rows = [
         [percent(group["predicted"]), share_with_ci(group, "observed"), group["n"]]
         for group in calibration["bins"]
@@ -325,16 +322,10 @@ def _tables(model: Model) -> list[Table]:
     header = ("site", "participants", "accuracy (95 % CI)", "larger class")
     if rows:
         tables.append(Table("Sites left out", text, header, rows))
-    rows = [[percent(share["share"]), _number(share)] for share in measured["by_share"]]
+    rows = [[percent(share["share"]), number_with_ci(share)] for share in measured["by_share"]]
     text = "Held-out participants kept a random share of their channels."
     header = ("channels left", "AUC per participant (95 % CI)")
     return [*tables, Table("Missing channels", text, header, rows)]
-
-
-def _number(values: Mapping[str, float]) -> str:
-    if not np.isfinite([values["mean"], values["low"], values["high"]]).all():
-        return NOT_DEFINED
-    return f"{values['mean']:.2f} ({values['low']:.2f} to {values['high']:.2f})"
 
 
 def _model_facts(model: Model) -> list[tuple[str, str]]:
@@ -472,6 +463,11 @@ def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, 
     headline = "No prediction."
     if prediction.predicted is not None and model.score is not None:
         headline = f"Predicted {model.score}: {prediction.predicted:.1f}."
+        if order := model.grades:
+            headline = (
+                f"Nearest grade: {prediction.grade} ({prediction.predicted:.1f}, where "
+                f"{order[0]} is 0 and {order[-1]} {len(order) - 1})."
+            )
     elif prediction.predicted is not None:
         headline = f"Probability of {prediction.label}: {percent(prediction.probability)}."
         if prediction.low < 1 / len(model.classes) < prediction.high:
@@ -502,6 +498,11 @@ def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, 
         "usual": USUAL_SHARE,
         "low": prediction.low if np.isfinite(prediction.low) else None,
         "votes": _bars(dict(list(prediction.votes.items())[:_MOST_VOTES]), signed=True),
+        "probabilities": [
+            {"name": str(label), "relative": value, "value": percent(value)}
+            for label, value in prediction.probabilities.items()
+            if len(model.classes) > 2
+        ],
         "n_channels": len(model.channels),
         "facts": [*measured, *_model_facts(model)],
     }
@@ -531,34 +532,36 @@ def describe_audit(audit: Audit) -> dict[str, Any]:
     tiles.append(("EEG", audit.eeg or None, "eeg"))
     if audit.suspects:
         decided = audit.matched.get("estimable") and not audit.matched["failed"]
-        tiles.append(("EEG, matching facts", audit.matched if decided else None, "matched"))
+        if not audit.score:
+            tiles.append(("EEG, matching facts", audit.matched if decided else None, "matched"))
         if audit.regressed:
             tiles.append(("EEG, facts regressed out", audit.regressed, "regressed"))
     return {
         "level": audit.level,
+        "measure": sentences.measure_of(audit),
         "open": audit.level in {"red", "amber"},
-        "title": verdict.TITLES[audit.why],
-        "verdict": " ".join(verdict.say(audit, "reason", "consequence")),
-        "missed": " ".join(verdict.say(audit, "missed")),
-        "subjects": verdict.count_classes(audit.n_subjects, audit),
-        "folds": verdict.say_folds(audit),
+        "title": sentences.title_of(audit),
+        "verdict": " ".join(sentences.say(audit, "reason", "consequence")),
+        "missed": " ".join(sentences.say(audit, "missed")),
+        "subjects": sentences.count_classes(audit.n_subjects, audit),
+        "folds": sentences.say_folds(audit),
         "tiles": [
-            (name, score, " ".join(verdict.say(audit, part))) for name, score, part in tiles
+            (name, score, " ".join(sentences.say(audit, part))) for name, score, part in tiles
         ],
-        "sentences": verdict.say(audit, "evidence", "adjusted"),
+        "sentences": sentences.say(audit, "evidence", "adjusted"),
         "variables": rows,
-        "leaks": verdict.say(audit, "leaks"),
+        "leaks": sentences.say(audit, "leaks"),
         "claims": [
             {"name": words, **audit.leaks[name]}
             for name, words in _CLAIMS.items()
-            if audit.leaks.get(name)
+            if audit.leaks.get(name) and not audit.score
         ],
         "run": None,
     }
 
 
 def _variable(row: dict[str, Any], audit: Audit) -> dict[str, Any]:
-    name, direction = verdict.describe_variable(row, audit.classes)
+    name, direction = sentences.describe_variable(row, audit)
     kind = "device or body" if row["kind"] == "signal" else row["kind"]
     suspect = row["variable"] in audit.suspects
     return row | {"name": name, "kind": kind, "where": direction, "suspect": suspect}
@@ -583,7 +586,7 @@ def write_audit_page(
     text = style.render_page(
         "audit_page.html",
         audit=described,
-        title=f"Diagnosis or acquisition: {name}",
+        title=f"{audit.score or 'Diagnosis'} or acquisition: {name}",
         brand="idfsmec audit",
         chips=[chip for chip in (described["subjects"], described["folds"]) if chip],
     )
@@ -632,7 +635,7 @@ def _answers(results: Results, tables: Mapping[str, FeatureTable]) -> dict[str, 
         audit = audits.get(name)
         participants = f"{facts['n_subjects']} participants, "
         if audit is not None and audit.n_subjects:
-            participants += f"{verdict.count_classes(audit.n_subjects, audit)}; "
+            participants += f"{sentences.count_classes(audit.n_subjects, audit)}; "
         participants += f"{facts['n_samples']} samples ({labels})"
         answers["Participants"].append(_answer(name, participants, f"{T}, {R}, {C}"))
         recorded = (
@@ -645,9 +648,9 @@ def _answers(results: Results, tables: Mapping[str, FeatureTable]) -> dict[str, 
             answers["Recording"].append(_answer(name, f"as recorded: {'; '.join(recorded_as)}", C))
         if audit is not None:
             evidence = [
-                _answer(name, line.rstrip("."), C) for line in verdict.say_audit(audit)[1:]
+                _answer(name, line.rstrip("."), C) for line in sentences.say_audit(audit)[1:]
             ]
-            title = _answer(name, f"audit: {verdict.TITLES[audit.why]}", f"{R}: leakage, {C}")
+            title = _answer(name, f"audit: {sentences.title_of(audit)}", f"{R}: leakage, {C}")
             answers["Interpretation"] += [title, *evidence]
     answers["Analysis"] = _analysis(results, tables)
     packages = (results.environment.get("versions") or {}).items()
@@ -702,12 +705,14 @@ def _analysis(results: Results, tables: Mapping[str, FeatureTable]) -> list[str]
         lines += [_answer("Evaluation", folds, f"{T}, {R}: leakage")]
         lines += [_answer("Scores", scores, f"{T}, {R}")]
     for name in results.tables:
-        if clinical := clinic.describe_clinical(TableResults(results, name)):
+        for clinical in clinic.describe_clinical(TableResults(results, name)):
             lines.append(_answer(name, clinical["text"].rstrip("."), T))
             for group, counts, *scores in clinical["rows"]:
                 named = zip(clinical["header"][2:], scores, strict=True)
-                each = ", ".join(f"{score} {value}" for score, value in named if value)
-                participants = f"{group} ({clinical['header'][1]}: {counts})" if counts else group
+                each = ", ".join(f"{score} {value}" for score, value in named if value != "")
+                known = counts != ""
+                participants = f"{group} ({clinical['header'][1]}: {counts})" if known else group
                 lines.append(_answer(name, f"{participants}: {each}", T))
-            lines.append(_answer(name, clinical["curve"].rstrip("."), T))
+            if "curve" in clinical:
+                lines.append(_answer(name, clinical["curve"].rstrip("."), T))
     return lines

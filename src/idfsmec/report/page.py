@@ -332,6 +332,7 @@ def _summarise_table(
         "audit": summarise_audit(table),
         "effect": data.EFFECT_SIZES.get(size or ""),
         "effect_column": size,
+        "curve": "Spearman's correlation" if table.target else "AUC",
         **{name: rows.get(name) for name in ("electrodes", "participants", "ablation", "cost")},
         "tested": tested,
         "ranking": plain_records(table.ranking.head(_MOST_RANKED)),
@@ -386,7 +387,8 @@ def _protocol(results: Results) -> list[tuple[str, str]]:
         common = Counter(used.values()).most_common(1)[0][0]
         different = [f"{data.label_of(n, methods)}: {c}" for n, c in used.items() if c != common]
         lines.append(("Classifier", "; ".join([common, *different])))
-    lines.append(("Score shown", metric_name(data.shown_metric(results))))
-    ci = "95 %, over folds and repeats, corrected for overlapping training sets"
-    lines.append(("Confidence intervals (CI)", ci))
+    if set(results.protocol.get("experiments") or ()) != {"transfer"}:  # its figure says it
+        lines.append(("Score shown", metric_name(data.shown_metric(results))))
+        ci = "95 %, over folds and repeats, corrected for overlapping training sets"
+        lines.append(("Confidence intervals (CI)", ci))
     return lines

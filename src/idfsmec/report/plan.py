@@ -63,8 +63,8 @@ def describe_plan(plan: StudyPlan) -> list[str]:
         f"AUC is 0.2 wide with {count('interval', 0.2)} participants and 0.1 wide with "
         f"{count('interval', 0.1)}.",
         f"Difference: a difference of 0.15 between the AUC of two methods is found with 80 % "
-        f"power with {count('difference', 0.15)} participants, one of 0.1 with "
-        f"{count('difference', 0.1)}{comparisons}; 0.15 is found in {', '.join(shares)}.",
+        f"power with at least {count('difference', 0.15)} participants, one of 0.1 with "
+        f"{count('difference', 0.1)}{comparisons}; 0.15 is found in at most {', '.join(shares)}.",
         f"Audit: of {plan.n_facts} facts one with an AUC of 0.75 is found with 80 % power with "
         f"{count('fact', 0.75)} participants.",
         f"Validation: {count('events', 100)} participants have 100 of the rarer class; the "

@@ -9,76 +9,44 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from idfsmec.evaluation.agreement import calibrate
+from idfsmec.evaluation.agreement import agree_on_grades, calibrate
 from idfsmec.evaluation.statistics import interval_by_fold
 from idfsmec.metrics import SCORE_METRICS
 from idfsmec.report import data, style
 from idfsmec.report.data import TableResults, View
-from idfsmec.report.text import format_range, format_score, metric_name, percent
+from idfsmec.report.text import (
+    capitalise,
+    format_score,
+    metric_name,
+    percent,
+    score_with_ci,
+)
 
 if TYPE_CHECKING:
     from idfsmec.prediction import Model
 
 #: Test-retest reliability that features of EEG power have.
 EEG_RELIABILITY = (0.6, 0.9)
-OBSERVED = (
-    "Each point is a participant: the mean of predictions while held out against the score. Grey: "
-    "both are equal. Coloured: the regression of the score on its prediction, whose slope is 1 "
-    "where predictions are as wide apart as they should be."
+_LINES = (
+    "Grey: both are equal. Coloured: the regression of the score on its prediction, whose slope "
+    "is 1 where predictions are as wide apart as they should be."
 )
+OBSERVED = (
+    "Each point is a participant: the mean of predictions while held out against the score. "
+    + _LINES
+)
+OBSERVED_HERE = f"Each point is another participant: the prediction against the score. {_LINES}"
 RESIDUALS = (
     "Score minus prediction of each participant. Predictions that are drawn to the mean leave "
     "residuals that rise with the score; a trend with age is what the prediction missed or took "
     "from age."
 )
-#: The sentence over a table with a score: whether predictions are better than the mean, whether
-#: the selection is stable, and what is said.
-HEADLINES: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    (
-        "no",
-        ("yes", "no", "unknown"),
-        "The prediction of {name} is not better than the mean of the participants trained on. "
-        "First in the ranking, without evidence: {features}.",
-    ),
-    (
-        "unknown",
-        ("yes", "no", "unknown"),
-        "First in the ranking for {name}: {features}. Whether they predict it was not measured.",
-    ),
-    ("yes", ("yes",), "{name} is predicted better than by the mean. Leading: {features}."),
-    (
-        "yes",
-        ("no",),
-        "{name} is predicted better than by the mean, by which features is open. Leading, not "
-        "stable: {features}.",
-    ),
-    (
-        "yes",
-        ("unknown",),
-        "{name} is predicted better than by the mean. Leading, stability not measured: "
-        "{features}.",
-    ),
-)
-
-
 #: What is said of R2, by whether its CI lies above 0.
 _RELATIONS = {
     "yes": "better than the mean of the participants trained on",
-    "no": "not better than the mean of the participants trained on",
+    "no": "not shown to be better than the mean of the participants trained on",
     "unknown": "whether it is better than the mean is open",
 }
-
-
-def headline(name: str, better: str, stable: str, features: str) -> str:
-    """Return the first of ``HEADLINES`` that fits; nothing where nothing was ranked."""
-    if not features:
-        return ""
-    found = (
-        text
-        for is_better, agreeing, text in HEADLINES
-        if better == is_better and stable in agreeing
-    )
-    return next(found).format(name=name, features=features)
 
 
 def summarise_prediction(table: TableResults) -> dict[str, Any] | None:
@@ -101,7 +69,10 @@ def summarise_prediction(table: TableResults) -> dict[str, Any] | None:
     r2, low = scored[main]["subject_r2"], scored[main]["subject_r2"]["low"]
     better = "unknown" if low is None or np.isnan(low) else "yes" if low > 0 else "no"
     rows = [
-        [table.label(method), *(_cell(metric, values[metric]) for metric in SCORE_METRICS[:-1])]
+        [
+            table.label(method),
+            *(score_with_ci(metric, values[metric]) for metric in SCORE_METRICS[:-1]),
+        ]
         + [format_score("subject_mae", values["subject_mae_of_mean"]["mean"])]
         for method, values in scored.items()
     ]
@@ -114,6 +85,7 @@ def summarise_prediction(table: TableResults) -> dict[str, Any] | None:
         "r2": r2,
         "sentence": _sentence(table, main, scored[main], better),
         "calibration": "" if slope is None else say_slope(slope[0]),
+        "grades": _say_grades(table, main),
         "ceiling": _ceiling(table),
         "header": header,
         "rows": rows,
@@ -130,23 +102,31 @@ def _scores(rows: pd.DataFrame) -> dict[str, dict[str, float]]:
     return found
 
 
-def _cell(metric: str, values: Mapping[str, float]) -> str:
-    text = format_score(metric, values["mean"])
-    ends = [values["low"], values["high"]]
-    return text if np.isnan(ends).any() else f"{text} ({format_range(metric, *ends)})"
-
-
 def _sentence(table: TableResults, method: str, values: Mapping[str, Any], better: str) -> str:
     errors = [
         format_score("subject_mae", values[name]["mean"])
         for name in ("subject_mae", "subject_mae_of_mean")
     ]
     return (
-        f"{table.label(method)}: R² {_cell('subject_r2', values['subject_r2'])}, "
+        f"{table.label(method)}: R² {score_with_ci('subject_r2', values['subject_r2'])}, "
         f"{_RELATIONS[better]}; Spearman's correlation "
-        f"{_cell('subject_spearman', values['subject_spearman'])}; mean absolute error "
+        f"{score_with_ci('subject_spearman', values['subject_spearman'])}; mean absolute error "
         f"{errors[0]}, that of the mean {errors[1]}."
     )
+
+
+def _say_grades(table: TableResults, method: str) -> str:
+    """Say how well grades are predicted; nothing for a score."""
+    kept, n_grades = table.results.predicted, len((table.target or {}).get("order") or [])
+    kept = kept[(kept["table"] == table.name) & (kept["method"] == method)]
+    wide = kept.pivot(index="seed", columns="subject", values=["predicted", "true", "fold"])
+    wide = wide.dropna(axis=1)
+    if not n_grades or wide.empty:
+        return ""
+    predicted, true, fold_of = (wide[name].to_numpy() for name in ("predicted", "true", "fold"))
+    found = agree_on_grades(predicted, true[0], fold_of, n_grades)
+    said = [f"{metric_name(name)} {score_with_ci(name, values)}" for name, values in found.items()]
+    return f"{capitalise('; '.join(said))}."
 
 
 def _ceiling(table: TableResults) -> str:
@@ -193,8 +173,8 @@ def describe_model(model: Model) -> str:
     r2 = metrics["subject_r2"]
     said = _RELATIONS["yes" if r2["low"] > 0 else "no"]
     return (
-        f"{model.kind} predicts {model.score} with an R² of {_cell('subject_r2', r2)} on held-out "
-        f"participants: {said}."
+        f"{model.kind} predicts {model.score} with an R² of {score_with_ci('subject_r2', r2)} on "
+        f"held-out participants: {said}."
     )
 
 
@@ -211,7 +191,7 @@ def interval_rows(model: Model) -> tuple[str, tuple[str, ...], list[list[str]]]:
         [
             percent(share["share"]),
             f"± {reach:.1f}" if np.isfinite(reach) else "too few participants to say",
-            _cell("subject_spearman", share),
+            score_with_ci("subject_spearman", share),
         ]
         for share, reach in zip(model.performance["by_share"], reaches, strict=True)
     ]

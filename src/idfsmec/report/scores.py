@@ -15,7 +15,7 @@ from idfsmec.errors import listing
 from idfsmec.evaluation import Results, electrode_curve, participant_curve
 from idfsmec.evaluation.results import site_scores
 from idfsmec.evaluation.statistics import power
-from idfsmec.metrics import Floats
+from idfsmec.metrics import SCORE_METRICS, Floats
 from idfsmec.report import data, style
 from idfsmec.report.data import TableResults, View
 from idfsmec.report.style import MethodLook
@@ -96,8 +96,14 @@ def _accuracy_by_rate(
     """Return the arguments of curves of accuracy against the missing rate."""
     curves = data.intervals(data.task_scores(scores, metric), ["method", "rate"])
     looks, note = _curve_looks(curves, data.known_methods(methods), note)
-    labels = "Accuracy by missing rate", note, _RATE, metric_name(metric)
+    labels = f"{_what(metric)} by missing rate", note, _RATE, metric_name(metric)
     return {"curves": curves, "x": "rate", "looks": looks, "labels": labels}
+
+
+def _what(metric: str) -> str:
+    """Return what a title says is drawn."""
+    of_scores = {"subject_r2": "R²"} | dict.fromkeys(SCORE_METRICS[1:], "Correlation")
+    return of_scores.get(metric, "Accuracy")
 
 
 def _curve_looks(
@@ -286,7 +292,7 @@ def difference_views(table: TableResults) -> Iterator[View]:
 
 
 def say_power(paired: pd.DataFrame, n_subjects: int) -> str:
-    """State how often studies with these standard errors find a difference of 15 points."""
+    """State how often, at most, such studies find a difference of 15 points."""
     errors = paired.loc[paired["standard_error"] > 0, ["standard_error", "df"]]
     if errors.empty:
         return ""
@@ -295,8 +301,8 @@ def say_power(paired: pd.DataFrame, n_subjects: int) -> str:
     ]
     return (
         f"With {n_subjects} participants a difference of {100 * _DIFFERENCE:.0f} points would be "
-        f"found in {percent(float(np.mean(shares)))} of such studies (Holm's correction for "
-        f"{len(paired)} comparisons). A difference that is not significant may still be there."
+        f"found in at most {percent(float(np.mean(shares)))} of such studies (Holm's correction "
+        f"for {len(paired)} comparisons). A difference that is not significant may still be there."
     )
 
 
@@ -314,7 +320,7 @@ def accuracy_by_k_views(table: TableResults) -> Iterator[View]:
         spread = curves[level].drop(columns="k").merge(ks, how="cross")
         curves = pd.concat([curves[~level], spread], ignore_index=True)
         looks, note = _curve_looks(curves, table.methods, options["note"])
-        title = "Accuracy by number of selected features"
+        title = f"{_what(table.metric)} by number of selected features"
         labels = title, note, "selected features", metric_name(table.metric)
         tested = _test_best(tasks[tasks["method"] == table.main], "k")
         if tested:
@@ -357,9 +363,11 @@ def imputation_views(table: TableResults) -> Iterator[View]:
     for name in data.sort_methods(rows["method"], table.methods):
         tasks = all_tasks[all_tasks["method"] == name]
         curves = data.intervals(tasks, ["imputer", "rate"])
-        title, note = f"{table.label(name)}: accuracy by imputer", table.note("imputation")
-        labels, looks = (title, note, _RATE, metric_name(table.metric)), curves["imputer"]
-        drawn = _curves(table, curves, "rate", style.plain_looks(looks), labels, line="imputer")
+        title = f"{table.label(name)}: {_what(table.metric)} by imputer"
+        labels = title, table.note("imputation"), _RATE, metric_name(table.metric)
+        drawn = _curves(
+            table, curves, "rate", style.plain_looks(curves["imputer"]), labels, line="imputer"
+        )
         most = tasks["rate"].max()
         tested = _test_best(tasks[tasks["rate"] == most], "imputer")
         tested = tested and f"Highest at {percent(most)} missing: {tested}"
@@ -370,7 +378,7 @@ def imputation_views(table: TableResults) -> Iterator[View]:
 def plot_electrode_curve(
     results: Results, *, table: str | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw AUC per participant against the number of electrodes.
+    """Draw AUC per participant (of a score Spearman's r) against the number of electrodes.
 
     Parameters
     ----------
@@ -394,8 +402,9 @@ def plot_electrode_curve(
     names = {weighted: "by channel weights", "random": "random"}
     lines = curve[curve["choice"].isin(list(names))]
     note = describe_protocol(data.experiment_protocol(results, "electrodes"))
-    labels = "How few electrodes?", note, "electrodes", "AUC per participant"
-    ax = _draw_auc(lines, "n_electrodes", names, labels, ax)
+    measure = summary.measure
+    labels = "How few electrodes?", note, "electrodes", f"{measure.name} per participant"
+    ax = _draw_size(lines, "n_electrodes", names, labels, measure.chance, ax)
     every = lines[lines["choice"] == weighted].sort_values("n_electrodes")["mean"].iloc[-1]
     least = float(every) - summary.margin
     ax.axhline(least, color=style.MUTED, linewidth=1, linestyle="--")
@@ -415,7 +424,7 @@ def plot_electrode_curve(
 def plot_participant_curve(
     results: Results, *, table: str | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw AUC per participant against the number of training participants.
+    """Draw AUC per participant (of a score Spearman's r) against the number of those in training.
 
     Parameters
     ----------
@@ -431,26 +440,35 @@ def plot_participant_curve(
     Axes
         The AUC with its 95 % CI, and the share of repeats whose AUC is significant.
     """
-    curve = participant_curve(results, table).curve
+    summary = participant_curve(results, table)
+    curve, measure = summary.curve, summary.measure
     shares = pd.DataFrame({"n_subjects": curve["n_subjects"], "mean": curve["significant"]})
-    names = {"AUC": "AUC", "share": "share of repeats\nwith significant AUC"}
-    lines = pd.concat([curve.assign(choice="AUC"), shares.assign(choice="share")])
+    short = "AUC" if measure.chance else "correlation"
+    names = {short: short, "share": f"share of repeats\nwith significant {short}"}
+    lines = pd.concat([curve.assign(choice=short), shares.assign(choice="share")])
     note = describe_protocol(data.experiment_protocol(results, "participants"))
-    axes = "training participants", "AUC per participant; share of repeats"
-    return _draw_auc(lines, "n_subjects", names, ("How many participants?", note, *axes), ax)
+    axes = "training participants", f"{measure.name} per participant; share of repeats"
+    labels = "How many participants?", note, *axes
+    return _draw_size(lines, "n_subjects", names, labels, measure.chance, ax)
 
 
-def _draw_auc(
-    lines: pd.DataFrame, x: str, names: Mapping[str, str], labels: _Labels, ax: Axes | None
+def _draw_size(
+    lines: pd.DataFrame,
+    x: str,
+    names: Mapping[str, str],
+    labels: _Labels,
+    chance: float,
+    ax: Axes | None,
 ) -> Axes:
-    """Draw AUC per participant, and a dashed line if there is one, against the size of a study."""
+    """Draw a score, and a dashed line if there is one, against the size of a study."""
     (first, main), (second, other) = names.items()
     looks = {first: MethodLook(main, style.EMPHASIS, "o", main=True)}
     if second in set(lines["choice"]):
         looks[second] = MethodLook(other, style.SANITY, "s", style.DASHES)
     return draw_curves(
-        lines, x, looks, labels, line="choice", chance=0.5, log="x", written="{:.2f}".format, ax=ax
-    )
+        lines, x, looks, labels, line="choice", chance=chance, log="x", written="{:.2f}".format,
+        ax=ax,
+    )  # fmt: skip
 
 
 def study_size_views(table: TableResults, experiment: str) -> Iterator[View]:
@@ -511,7 +529,7 @@ def sensitivity_views(table: TableResults) -> Iterator[View]:
     curves = data.intervals(tasks.sort_values("gamma"), ["lam", "gamma"])
     curves["setting"] = curves["gamma"].map("γ = {:g}".format)
     axes = "λ: redundancy weight", metric_name(table.metric)
-    labels = "Accuracy over λ and γ", table.note("sensitivity"), *axes
+    labels = f"{_what(table.metric)} over λ and γ", table.note("sensitivity"), *axes
     looks, log = style.plain_looks(curves["setting"]), "x" if curves["lam"].min() > 0 else ""
     yield View(_curves(table, curves, "lam", looks, labels, line="setting", log=log), curves)
 
@@ -696,7 +714,8 @@ def _limits(
     marks = [means.min(), means.max(), *within.flat]
     if chance is not None:
         marks.append(chance - 0.03)
-    return max(min(marks) - 0.03, -0.02), min(max(marks) + 0.03, 1.02)
+    lowest = -0.02 if means.min() >= 0 else -np.inf  # R2 may be below 0
+    return max(min(marks) - 0.03, lowest), min(max(marks) + 0.03, 1.02)
 
 
 def _label_ends(

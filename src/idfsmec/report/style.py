@@ -347,8 +347,9 @@ def render_page(template: str, **content: Any) -> str:
     """Render a template of the package as a self-contained page; all text is escaped."""
     loader, undefined = jinja2.PackageLoader("idfsmec.report"), jinja2.StrictUndefined
     environment = jinja2.Environment(
-        loader=loader, undefined=undefined, autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
+        loader=loader, undefined=undefined, autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        finalize=_keep_together,
+    )  # fmt: skip
     filters: dict[str, Any] = {
         "percent": percent,
         # A t interval may leave the range of shares.
@@ -372,6 +373,12 @@ def render_page(template: str, **content: Any) -> str:
         "significant": SIGNIFICANT,
     }
     return environment.get_template(template).render(**content)
+
+
+def _keep_together(value: Any) -> Any:
+    """Let no line end between a number and its per cent sign; what is HTML stays as it is."""
+    is_text = isinstance(value, str) and not hasattr(value, "__html__")
+    return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", value) if is_text else value
 
 
 def read_asset(name: str) -> str:

@@ -29,6 +29,8 @@ _METRICS = {
     "subject_spearman": "Spearman's correlation",
     "subject_pearson": "Pearson's correlation",
     "subject_mae": "mean absolute error",
+    "grade_kappa": "weighted kappa of grades",
+    "grade_auc": "AUC of cuts between grades",
     "subject_mae_of_mean": "mean absolute error of the mean",
 }
 _FOLDS = {
@@ -86,7 +88,7 @@ def percent(value: float | None, digits: int = 0) -> str:
     """Write a share as per cent, or a dash; the space does not break at the end of a line."""
     if value is None or not np.isfinite(value):
         return "–"
-    return f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%"
+    return f"{100 * value:z.{digits}f}\N{NO-BREAK SPACE}%".replace("-", "−")
 
 
 def share_with_ci(values: Mapping[str, float], name: str = "mean") -> str:
@@ -107,18 +109,50 @@ def format_score(metric: str, value: float, digits: int = 0) -> str:
     """
     if not np.isfinite(value):
         return NOT_DEFINED
-    plain = metric.endswith("roc_auc") or metric in SCORE_METRICS[1:]
-    return f"{value:.2f}".replace("-", "−") if plain else percent(value, digits)
+    plain = metric.endswith(("_auc", "_kappa")) or metric in SCORE_METRICS[1:]
+    return (f"{value:z.2f}" if plain else percent(value, digits)).replace("-", "−")
 
 
 def format_range(metric: str, low: float, high: float) -> str:
-    """Write the ends of an interval of a score, within 0 and 1: a t interval may leave it."""
+    """Write the ends of an interval of a score within its range: a t interval may leave it."""
     if not np.isfinite([low, high]).all():
         return NOT_DEFINED
-    lowest = -np.inf if metric in SCORE_METRICS else 0
+    from_minus_1 = ("subject_spearman", "subject_pearson", "grade_kappa")
+    lowest = -np.inf if metric == "subject_r2" else -1 if metric in from_minus_1 else 0
     highest = np.inf if "mae" in metric else 1
     ends = (float(np.clip(end, lowest, highest)) for end in (low, high))
     return " to ".join(format_score(metric, end) for end in ends)
+
+
+def score_with_ci(metric: str, values: Mapping[str, Any]) -> str:
+    """Write a score with its 95 % CI, without it where it is not known.
+
+    >>> score_with_ci("roc_auc", {"mean": 0.814, "low": 0.7, "high": 0.91})
+    '0.81 (0.70 to 0.91)'
+    """
+    if values["mean"] is None:
+        return "–"
+    text, low, high = format_score(metric, values["mean"]), values["low"], values["high"]
+    known = low is not None and np.isfinite([low, high]).all()
+    if not known:
+        return text
+    ends = format_range(metric, low, high).replace("\N{NO-BREAK SPACE}%", "")
+    return f"{text} ({ends})"
+
+
+def number_with_ci(values: Mapping[str, Any], digits: int = 2) -> str:
+    """Write a number with its 95 % CI, without it where it is not known.
+
+    >>> number_with_ci({"mean": -0.001, "low": -0.11, "high": 0.24})
+    '0.00 (−0.11 to 0.24)'
+    """
+    if values["mean"] is None:
+        return "–"
+    numbers = [values[end] for end in ("mean", "low", "high") if values[end] is not None]
+    mean, *ends = (f"{value:z.{digits}f}".replace("-", "−") for value in numbers)
+    if not np.isfinite(numbers).all() or not ends:
+        return mean if np.isfinite(numbers[0]) else NOT_DEFINED
+    return f"{mean} ({' to '.join(ends)})"
 
 
 def points(value: float, digits: int = 1) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,32 +10,37 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from idfsmec.evaluation import Results, transfer_matrix
+from idfsmec.evaluation.transfer import OTHERS
 from idfsmec.report import data, style
 from idfsmec.report.data import TableResults, View
+from idfsmec.report.text import number_with_ci, plain_records
 
 # Above this AUC a cell is dark.
 _DARK = 0.8
 CAPTION = (
-    "Rows: trained on; columns: tested on. AUC per participant with its 95 % CI. Framed: within a "
-    "table, by folds. The others are of a fixed model, with CIs over participants, unless tables "
-    "have participants in common, who are then held out by folds."
+    "Rows: trained on; columns: tested on. AUC per participant, or Spearman's correlation of a "
+    "score, with its 95 % CI. Framed: within a table, by folds. The others are of a fixed model, "
+    "with CIs over participants, unless tables have participants in common, who are then held out "
+    "by folds."
 )
 
 
 def pivot_matrix(matrix: pd.DataFrame, method: str, harmonized: bool = False) -> pd.DataFrame:
-    """Return the AUCs of a method with their CIs as text, tables trained on as rows."""
+    """Return AUCs or correlations with CIs as text, tables trained on as rows."""
     of_method = matrix[matrix["method"] == method]
     # Within a table nothing is harmonized.
     same = of_method["trained_on"] == of_method["tested_on"]
     shown = of_method[same | (of_method["harmonized"] == harmonized)]
-    cells = shown.assign(text=[_cell(row) for row in shown.to_dict("records")])
+    rows = plain_records(shown.rename(columns={"auc": "mean", "spearman": "mean"}))
+    cells = shown.assign(text=[number_with_ci(row) for row in rows])
     orders = {key: list(dict.fromkeys(shown[key])) for key in ("trained_on", "tested_on")}
     wide = cells.pivot(index="trained_on", columns="tested_on", values="text")
     return wide.reindex(index=orders["trained_on"], columns=orders["tested_on"]).fillna("")
 
 
-def _cell(row: dict[Any, Any]) -> str:
-    return f"{row['auc']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
+def name_metric(matrix: pd.DataFrame) -> str:
+    """Return what the cells of a matrix are."""
+    return "AUC per participant" if "auc" in matrix else "Spearman's correlation"
 
 
 @style.literal_text
@@ -71,7 +75,8 @@ def plot_transfer(
     n_rows, n_columns = texts.shape
     ax = style.make_axes(ax, 2.6 + 1.25 * n_columns, 1.6 + 0.6 * n_rows)
     shown = values.to_numpy(dtype=float)
-    image = ax.imshow(shown, cmap=style.SEQUENTIAL, vmin=0.5, vmax=1, aspect="auto")
+    lowest = 0.5 if "auc" in matrix else 0.0
+    image = ax.imshow(shown, cmap=style.SEQUENTIAL, vmin=lowest, vmax=1, aspect="auto")
     for i, trained in enumerate(texts.index):
         for j, tested in enumerate(texts.columns):
             text = str(texts.iloc[i, j]).replace(" (", "\n(")
@@ -85,7 +90,7 @@ def plot_transfer(
     ax.set(xlabel="tested on", ylabel="trained on")
     note = f"{data.label_of(method, results.methods)}{', harmonized' if harmonized else ''}"
     style.style_axes(ax, "Trained here, tested there", note, grid=None)
-    style.add_colorbar(ax, image, "AUC per participant")
+    style.add_colorbar(ax, image, name_metric(matrix))
     return ax
 
 
@@ -100,7 +105,24 @@ def transfer_views(table: TableResults) -> Iterator[View]:
         return
     matrix = transfer_matrix(table.results)
     method = _main_method(table.results, matrix)
-    matrix = matrix[matrix["method"] == method]
+    of_method = matrix[matrix["method"] == method]
     for harmonized in matrix["harmonized"].drop_duplicates().tolist():
         arguments = {"results": table.results, "method": method, "harmonized": harmonized}
-        yield View(arguments, matrix, variant="harmonized" if harmonized else "")
+        said = _say_means(table.results, matrix, harmonized)
+        yield View(arguments, of_method, "harmonized" if harmonized else "", said)
+
+
+def _say_means(results: Results, matrix: pd.DataFrame, harmonized: bool) -> str:
+    """Return the mean AUC or correlation of each method within tables, and between them."""
+    metric = "auc" if "auc" in matrix else "spearman"
+    within = matrix["trained_on"] == matrix["tested_on"]
+    between = ~within & (matrix["trained_on"] != OTHERS) & (matrix["harmonized"] == harmonized)
+    means = [
+        matrix[rows].groupby("method", sort=False)[metric].mean() for rows in (within, between)
+    ]
+    cells = [
+        f"{data.label_of(name, results.methods)} {means[0][name]:.2f} and {means[1][name]:.2f}"
+        for name in means[0].index
+    ]
+    what = "AUC" if metric == "auc" else "correlation"
+    return f"Mean {what} within tables and between them, not tested: {'; '.join(cells)}."

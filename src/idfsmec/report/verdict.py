@@ -17,52 +17,39 @@ _LEVELS = ("green", "amber", "red", "grey")
 #: The sentence over a table: level of the audit, whether the groups are separated above chance,
 #: whether the selection is stable, and what is said. The first row that fits holds.
 HEADLINES: tuple[tuple[Sequence[str], Sequence[str], Sequence[str], str], ...] = (
-    (
-        ("red",),
-        ("no",),
-        _ANY,
-        "Recordings differ between groups: see the audit. In the EEG no difference is shown.",
-    ),
-    (
-        _LEVELS,
-        ("no",),
-        _ANY,
-        "No difference between the groups is shown. First in the ranking, without evidence: "
-        "{features}.",
-    ),
-    (
-        ("red",),
-        _ANY,
-        _ANY,
-        "Recordings differ between groups: see the audit. First in the ranking, for this or "
-        "another reason: {features}.",
-    ),
-    (
-        _LEVELS,
-        ("unknown",),
-        _ANY,
-        "First in the ranking: {features}. Whether they separate the groups was not measured.",
-    ),
-    (
-        _LEVELS,
-        ("yes",),
-        ("no",),
-        "The groups are separated, by which features is open. Leading, not stable: {features}.",
-    ),
-    (
-        _LEVELS,
-        ("yes",),
-        ("unknown",),
-        "The groups are separated. Leading, stability not measured: {features}.",
-    ),
-    (
-        ("amber",),
-        ("yes",),
-        ("yes",),
-        "{leading} Recordings or participants differ between groups, too: see the audit.",
-    ),
+    (("red",), ("no",), _ANY,
+     "Recordings differ between groups: see the audit. In the EEG no difference is shown."),
+    (_LEVELS, ("no",), _ANY,
+     "No difference between the groups is shown. First in the ranking, without evidence: "
+     "{features}."),
+    (("red",), _ANY, _ANY,
+     "Recordings differ between groups: see the audit. First in the ranking, for this or another "
+     "reason: {features}."),
+    (_LEVELS, ("unknown",), _ANY,
+     "First in the ranking: {features}. Whether they separate the groups was not measured."),
+    (_LEVELS, ("yes",), ("no",),
+     "The groups are separated, by which features is open. Leading, not stable: {features}."),
+    (_LEVELS, ("yes",), ("unknown",),
+     "The groups are separated. Leading, stability not measured: {features}."),
+    (("amber",), ("yes",), ("yes",),
+     "{leading} Recordings or participants differ between groups, too: see the audit."),
     (("green", "grey"), ("yes",), ("yes",), "{leading}"),
-)
+)  # fmt: skip
+#: The same of a score: whether predictions are better than the mean, whether the selection is
+#: stable, and what is said.
+SCORE_HEADLINES: tuple[tuple[Sequence[str], Sequence[str], str], ...] = (
+    (("no",), _ANY,
+     "The prediction of {name} is not shown to be better than the mean of the participants "
+     "trained on. First in the ranking, without evidence: {features}."),
+    (("unknown",), _ANY,
+     "First in the ranking for {name}: {features}. Whether they predict it was not measured."),
+    (("yes",), ("yes",), "{name} is predicted better than by the mean. Leading: {features}."),
+    (("yes",), ("no",),
+     "{name} is predicted better than by the mean, by which features is open. Leading, not "
+     "stable: {features}."),
+    (("yes",), ("unknown",),
+     "{name} is predicted better than by the mean. Leading, stability not measured: {features}."),
+)  # fmt: skip
 #: What is said of the channels and features that lead a stable selection.
 _LEADING = {
     "channel": "The channel that separates the groups best is {channels}. Leading features: "
@@ -73,11 +60,12 @@ _LEADING = {
     "even.",
     "features": "The features that separate the groups best: {features}.",
 }
-#: How the AUC relates to chance, by whether it is above.
-_ACCURACY = {
-    "yes": "AUC per participant {mean:.2f} (95 % CI {low:.2f} to {high:.2f}): above chance.",
-    "no": "AUC per participant {mean:.2f} (95 % CI {low:.2f} to {high:.2f}): not above chance.",
-    "unknown": "There is no CI of the AUC per participant: whether it is above chance is open.",
+#: How an AUC relates to chance, by whether its CI lies above 0.5 and whether the audit is red.
+_RELATIONS = {
+    ("yes", False): "above chance",
+    ("yes", True): "above chance, but the recordings of the groups differ",
+    ("no", False): "not shown to be above chance",
+    ("no", True): "not shown to be above chance, and the recordings of the groups differ",
 }
 _STABILITY = {
     "reason": "Stability cannot be measured: {reason}",
@@ -155,7 +143,7 @@ def summarise_findings(table: TableResults, level: str) -> dict[str, Any]:
     names = name_features(leading.head(3))
     if table.target:
         better = score["better"] if score else "unknown"
-        said = predicted.headline(table.target["name"], better, is_stable(halves), names)
+        said = score_headline(table.target["name"], better, is_stable(halves), names)
     else:
         said = headline(level, above, is_stable(halves), names, leaders, even)
     return {
@@ -166,7 +154,7 @@ def summarise_findings(table: TableResults, level: str) -> dict[str, Any]:
         "resampling": halves,
         "headline": said,
         "score": score,
-        "accuracy_text": say_accuracy(accuracy),
+        "accuracy_text": say_accuracy(accuracy, level),
         "stability_text": _describe_stability(halves),
     }
 
@@ -180,10 +168,20 @@ def headline(
     kind = "even" if even else {0: "features", 1: "channel"}.get(len(leading), "channels")
     values = {"channels": listing(leading), "features": features}
     values["leading"] = _LEADING[kind].format(**values)
+    return _first_that_fits(HEADLINES, level, above, stable).format(**values)
+
+
+def score_headline(name: str, better: str, stable: str, features: str) -> str:
+    """Return the first of ``SCORE_HEADLINES`` that fits; nothing where nothing was ranked."""
+    text = _first_that_fits(SCORE_HEADLINES, better, stable)
+    return text.format(name=name, features=features) if features else ""
+
+
+def _first_that_fits(rows: Sequence[tuple[Any, ...]], *found: str) -> str:
     return next(
-        text.format(**values)
-        for levels, separated, agreeing, text in HEADLINES
-        if level in levels and above in separated and stable in agreeing
+        str(text)
+        for *allowed, text in rows
+        if all(value in values for value, values in zip(found, allowed, strict=True))
     )
 
 
@@ -220,11 +218,23 @@ def summarise_accuracy(table: TableResults) -> dict[str, Any] | None:
     }
 
 
-def say_accuracy(accuracy: Mapping[str, Any] | None) -> str:
-    """Return the AUC with its CI and whether it is above chance; nothing without scores."""
-    return (
-        _ACCURACY[accuracy["above_chance"]].format(**(accuracy["auc"] or {})) if accuracy else ""
-    )
+def say_accuracy(accuracy: Mapping[str, Any] | None, level: str = "") -> str:
+    """Return the AUC with its CI and how it relates to chance; nothing without scores.
+
+    ``level`` is that of the audit.
+    """
+    if accuracy is None:
+        return ""
+    if accuracy["above_chance"] == "unknown":
+        return "There is no CI of the AUC per participant: whether it is above chance is open."
+    text = "AUC per participant {mean:.2f} (95 % CI {low:.2f} to {high:.2f})"
+    relation = relate_to_chance(accuracy["auc"]["low"], level)
+    return f"{text.format(**accuracy['auc'])}: {relation}."
+
+
+def relate_to_chance(low: float, level: str | None) -> str:
+    """Say how an AUC relates to chance, by the lower end of its CI and the audit's level."""
+    return _RELATIONS["yes" if low > 0.5 else "no", level == "red"]
 
 
 def _describe_stability(halves: Mapping[str, Any] | None) -> str:

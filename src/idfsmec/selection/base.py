@@ -168,6 +168,20 @@ def check_samples(
     return checked, target
 
 
+def check_new_samples(
+    estimator: BaseEstimator, X: Any, fitted: str | None = None
+) -> NDArray[np.float64]:
+    """Return samples as numbers, NaN allowed, with the columns of those that were fitted.
+
+    ``fitted`` is an attribute that only a fitted estimator has.
+    """
+    refuse_table(X)
+    check_is_fitted(estimator, fitted)
+    return np.asarray(
+        validate_data(estimator, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+    )
+
+
 def count_features(wanted: int | float, n_features: int) -> int:
     """Return the number of features for a number or a fraction."""
     if isinstance(wanted, Integral):

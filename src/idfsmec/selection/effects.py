@@ -1,8 +1,8 @@
 """Direction and size: in which class a feature is higher, by how much, and how sure that is.
 
 Subjects are the units: a subject's value is the mean over their samples that have the feature.
-Hedges' g has the exact interval for normal values of equal variance, correlations have Fisher's.
-Other intervals are percentiles over resampled subjects, drawn within classes.
+Hedges' g and eta squared have the exact intervals for normal values of equal variance, AUCs
+Newcombe's, correlations Fisher's.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import fdtrc, nctdtrinc, stdtr
+from scipy.special import fdtrc, ncfdtrinc, nctdtrinc, stdtr
 from scipy.stats import false_discovery_control, rankdata
-from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from idfsmec._validation import RandomState, as_generator, group_names
-from idfsmec.metrics import draw_within_classes
+from idfsmec._validation import group_names
+from idfsmec.metrics import auc_intervals
 from idfsmec.solver.scaling import is_constant
 from idfsmec.table.columns import SEPARATOR, channel_codes, channel_columns
 from idfsmec.table.feature_table import refuse_table
@@ -27,14 +26,10 @@ from idfsmec.table.feature_table import refuse_table
 Array = NDArray[np.float64]
 Sums = tuple[Array, Array, Array]
 
-# Features handled at a time, and pairs of subjects x features for the AUC: what the memory takes.
-_BLOCK, _PAIRS = 512, 400_000
-# Beyond so many pairs of subjects the interval of the AUC is DeLong's, which is then as good.
-_MOST_PAIRS = 20_000
 # Standard errors to either side of an estimate.
 _Z = 1.959963984540054
-# Beyond this t, limits of the noncentral t are proportional to it.
-_LARGEST_T = 100.0
+# Beyond this t, and this F, limits of the noncentral distributions are proportional to it.
+_LARGEST_T, _LARGEST_F = 100.0, 100.0
 
 
 def feature_effects(
@@ -44,8 +39,6 @@ def feature_effects(
     *,
     names: Sequence[str] | None = None,
     numeric: bool = False,
-    n_resamples: int = 1000,
-    random_state: RandomState = 0,
 ) -> pd.DataFrame:
     """Compute how every feature differs between classes, or is related to a score, by subject.
 
@@ -62,9 +55,6 @@ def feature_effects(
         Of the features; by default the columns of X.
     numeric : bool, default=False
         Whether y is a score.
-    n_resamples : int, default=1000
-        Bootstrap samples of the subjects; a score needs none.
-    random_state : int, Generator, RandomState or None, default=0
 
     Returns
     -------
@@ -74,8 +64,10 @@ def feature_effects(
 
         - two classes: ``direction`` ("higher in MDD"), ``hedges_g`` of the second class against
           the first, its interval from the noncentral t distribution [1]_, and ``auc``, oriented
-          to at least 0.5, each with ``_low`` and ``_high``, their 95 % intervals;
-        - more classes: ``direction`` (where the mean is largest), ``eta_squared``;
+          to at least 0.5 (:func:`idfsmec.metrics.auc_interval`), each with ``_low`` and
+          ``_high``, their 95 % intervals;
+        - more classes: ``direction`` (where the mean is largest), ``eta_squared``, its interval
+          from the noncentral F distribution [3]_;
         - a score: ``direction`` ("rises with the score"), ``spearman`` and ``pearson``, with
           Fisher's intervals; the standard error of Spearman's is that of Bonett and Wright [2]_;
         - ``p`` of Student's t test, of the F test, or of Spearman's correlation, and ``q``, the
@@ -90,6 +82,7 @@ def feature_effects(
        Educational and Psychological Measurement 61, 2001.
     .. [2] Bonett, Wright, "Sample size requirements for estimating Pearson, Kendall and Spearman
        correlations", Psychometrika 65, 23-28, 2000.
+    .. [3] Steiger, "Beyond the F test", Psychological Methods 9, 164-182, 2004.
 
     Examples
     --------
@@ -108,29 +101,19 @@ def feature_effects(
     values = np.asarray(X, dtype=np.float64)
     target = np.asarray(y)
     subjects = np.arange(len(target)) if groups is None else groups
-    rng = as_generator(random_state)
     classes, codes = (np.empty(0), 0) if numeric else np.unique(target, return_inverse=True)
     unit = np.unique(subjects, return_inverse=True)[1] * max(classes.size, 1) + codes
     # A subject's score; or a class, the same for all samples of a unit.
     scores = pd.Series(target if numeric else codes).groupby(unit).mean().to_numpy()
-    rows = [np.arange(scores.size)] if numeric else [scores == k for k in range(classes.size)]
     means = pd.DataFrame(values).groupby(unit).mean().to_numpy()
     # Effects have no unit. Powers of two change no digit, and squares stay finite.
     means = np.ldexp(means, -np.frexp(np.fmax.reduce(np.abs(means), axis=0, initial=0.0))[1])
-    drawn = draw_within_classes(scores, 0 if numeric else n_resamples, rng)
-    draws = [drawn[:, members] for members in rows]
-    n_pairs = len(draws[0][0]) * len(draws[-1][0]) if classes.size == 2 else 1
-    width = min(_BLOCK, max(1, _PAIRS // n_pairs)) if n_pairs <= _MOST_PAIRS else _BLOCK
-    blocks = []
-    for block in gen_batches(values.shape[1], width):
-        if numeric:
-            sizes = _with_score(means[:, block], scores)
-        else:
-            sizes = _between([means[members, block] for members in rows], classes, draws)
-        blocks.append(pd.DataFrame(sizes))
+    if numeric:
+        sizes = _with_score(means, scores)
+    else:
+        sizes = _between([means[scores == k] for k in range(classes.size)], classes)
     frame = pd.DataFrame({"feature": list(names), "n_subjects": (~np.isnan(means)).sum(axis=0)})
-    effects = pd.concat(blocks, ignore_index=True)
-    return frame.join(effects.assign(q=_q_values(effects["p"].to_numpy())))
+    return frame.assign(**sizes, q=_q_values(sizes["p"]))
 
 
 def effects_of_sums(
@@ -143,7 +126,7 @@ def effects_of_sums(
         size = sizes["hedges_g"]
     else:
         size = _eta_squared(sums)
-        sizes = {"eta_squared": size, "p": _p_of_eta(size, count, len(sums))}
+        sizes = _of_eta(size, count, len(sums))
     sizes["q"] = _q_values(sizes["p"])
     n_subjects = count.astype(int)
     frame = pd.DataFrame({"feature": list(names), "n_subjects": n_subjects})
@@ -160,30 +143,27 @@ def _direction(size: Array, means: Sequence[Array], classes: NDArray[Any]) -> ND
     return np.where(np.isnan(size), "", words[highest])
 
 
-def _between(
-    parts: list[Array], classes: NDArray[Any], draws: list[Array]
-) -> dict[str, NDArray[Any]]:
+def _between(parts: list[Array], classes: NDArray[Any]) -> dict[str, NDArray[Any]]:
     """Direction and sizes from the subjects' means of each class."""
     # Centred by everyone's mean: squares lose no digits then.
     every = np.concatenate(parts)
     centre = np.nansum(every, axis=0) / np.maximum((~np.isnan(every)).sum(axis=0), 1)
-    centred = [part - centre for part in parts]
-    once = [tuple(each[0] for each in _sums(part, np.ones((1, len(part))))) for part in centred]
-    means = [np.where(n > 0, s / np.maximum(n, 1), -np.inf) for n, s, _ in once]
+    sums = [_sums(part - centre) for part in parts]
+    means = [np.where(n > 0, s / np.maximum(n, 1), -np.inf) for n, s, _ in sums]
     if len(parts) == 2:
-        sizes = _hedges(once)
+        sizes = _hedges(sums)
         sizes = {"direction": _direction(sizes["hedges_g"], means, classes)} | sizes
-        auc, low, high = _auc(parts, draws)
-        limits = np.where(auc < 0.5, (1 - auc, 1 - high, 1 - low), (auc, low, high))
-        return sizes | dict(zip(("auc", "auc_low", "auc_high"), limits, strict=True))
-    size = _eta_squared(once)
-    drawn = [_sums(*pair) for pair in zip(centred, draws, strict=True)]
-    low, high = _percentiles(_eta_squared(drawn))
-    # A class without missing values has one count for all features.
-    count = np.asarray(sum(n for n, _, _ in once))
-    p = _p_of_eta(size, count, len(parts))
-    sizes = {"eta_squared": size, "eta_squared_low": low, "eta_squared_high": high, "p": p}
-    return {"direction": _direction(size, means, classes)} | sizes
+        (n0, _, _), (n1, _, _) = sums
+        ranks = rankdata(every, axis=0, nan_policy="omit")[len(parts[0]) :]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            auc = (np.nansum(ranks, axis=0) - n1 * (n1 + 1) / 2) / (n0 * n1)
+        auc = np.maximum(auc, 1 - auc)
+        return sizes | dict(
+            zip(("auc", "auc_low", "auc_high"), (auc, *auc_intervals(auc, n1, n0)), strict=True)
+        )
+    size = _eta_squared(sums)
+    of_eta = _of_eta(size, np.asarray(sum(n for n, _, _ in sums)), len(parts))
+    return {"direction": _direction(size, means, classes)} | of_eta
 
 
 def _with_score(means: Array, scores: Array) -> dict[str, NDArray[Any]]:
@@ -216,12 +196,10 @@ def fisher_interval(r: Any, n: Any, extra: Any = 0.0) -> tuple[Array, Array]:
         return np.tanh(z - _Z * error), np.tanh(z + _Z * error)
 
 
-def _sums(values: Array, weights: Array) -> Sums:
-    """Count, sum and sum of squares of the resampled subjects, each (n_resamples, n_features)."""
-    observed = ~np.isnan(values)
-    zeroed = np.where(observed, values, 0.0)
-    count = weights @ observed if not observed.all() else weights.sum(axis=1)[:, None]
-    return count, weights @ zeroed, weights @ zeroed**2
+def _sums(values: Array) -> Sums:
+    """Count, sum and sum of squares of each feature."""
+    zeroed = np.nan_to_num(values)
+    return (~np.isnan(values)).sum(axis=0) * 1.0, zeroed.sum(axis=0), (zeroed**2).sum(axis=0)
 
 
 def _hedges(sums: Sequence[Sums]) -> dict[str, Array]:
@@ -252,12 +230,17 @@ def _p_of_t(t: Array, freedom: Array) -> Array:
     return np.where(freedom > 0, 2 * stdtr(np.maximum(freedom, 1), -np.abs(t)), np.nan)
 
 
-def _p_of_eta(eta: Array, count: Array, n_classes: int) -> Array:
-    """P-value of the F test of one-way analysis of variance."""
-    freedom = count - n_classes
+def _of_eta(eta: Array, count: Array, n_classes: int) -> dict[str, Array]:
+    """Eta squared, its interval, and p of the F test of one-way analysis of variance."""
+    freedom, others = count - n_classes, n_classes - 1
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = eta / (1 - eta) * freedom / (n_classes - 1)
-    return np.where(freedom > 0, fdtrc(n_classes - 1, np.maximum(freedom, 1), ratio), np.nan)
+        ratio = np.where(freedom > 0, eta / (1 - eta) * freedom / others, np.nan)
+        # The noncentrality for which an F as large, or as small, is as rare as 2.5 %.
+        far = np.maximum(ratio / _LARGEST_F, 1.0)
+        limits = (far * ncfdtrinc(others, freedom, p, ratio / far) for p in (0.975, 0.025))
+        low, high = (np.where(ratio < np.inf, shift / (shift + count), eta) for shift in limits)
+    p = np.where(freedom > 0, fdtrc(others, np.maximum(freedom, 1), ratio), np.nan)
+    return {"eta_squared": eta, "eta_squared_low": low, "eta_squared_high": high, "p": p}
 
 
 def _q_values(p: Array) -> Array:
@@ -390,41 +373,6 @@ def _centred(values: Array) -> Array:
     mean = zeroed.sum(axis=0) / count
     centred = np.where(observed, values - mean, 0.0)
     return np.where(is_constant(mean, np.sqrt((centred**2).sum(axis=0) / count)), 0.0, centred)
-
-
-def _percentiles(spread: Array) -> tuple[Array, Array]:
-    """Limits over the resamples that have a value; NaN where fewer than half do."""
-    enough = 2 * (~np.isnan(spread)).sum(axis=0) >= len(spread)
-    defined = np.where(enough, spread, 0.0)
-    quantile = np.nanquantile if np.isnan(defined).any() else np.quantile
-    low, high = quantile(defined, (0.025, 0.975), axis=0)
-    return np.where(enough, low, np.nan), np.where(enough, high, np.nan)
-
-
-def _auc(parts: list[Array], draws: list[Array]) -> tuple[Array, Array, Array]:
-    """Chance that a subject of the second class is above one of the first, with its interval."""
-    everyone = rankdata(np.concatenate(parts), axis=0, nan_policy="omit")
-    counts = n0, n1 = [(~np.isnan(part)).sum(axis=0) for part in parts]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        above = np.nansum(everyone[len(parts[0]) :], axis=0) - n1 * (n1 + 1) / 2
-        auc = np.where(n0 * n1 > 0, above / (n0 * n1), np.nan)
-        if len(parts[0]) * len(parts[1]) > _MOST_PAIRS:  # from placements among the other class
-            variance = np.zeros(auc.size)
-            ranks = np.split(everyone, [len(parts[0])])
-            for part, among, n, n_other in zip(parts, ranks, counts, counts[::-1], strict=True):
-                share = (among - rankdata(part, axis=0, nan_policy="omit")) / n_other
-                mean = np.nansum(share, axis=0) / n
-                variance += np.nansum((share - mean) ** 2, axis=0) / (n - 1) / n
-            reach = _Z * np.sqrt(variance)
-            return auc, np.clip(auc - reach, 0, 1), np.clip(auc + reach, 0, 1)
-        # wins[f, i, j]: the second class's j against the first's i; 0 where one lacks it.
-        first, second = parts[0].T[:, :, None], parts[1].T[:, None, :]
-        wins = (second > first) + 0.5 * (second == first)
-        flat = wins.transpose(1, 0, 2).reshape(len(parts[0]), -1).astype(np.float32)
-        by_second = (draws[0].astype(np.float32) @ flat).reshape(-1, auc.size, len(parts[1]))
-        total = np.einsum("bfj,bj->bf", by_second, draws[1].astype(np.float32), dtype=np.float64)
-        pairs = (draws[0] @ ~np.isnan(parts[0])) * (draws[1] @ ~np.isnan(parts[1]))
-        return auc, *_percentiles(np.where(pairs > 0, total / pairs, np.nan))
 
 
 def ranking_frame(selector: Any) -> pd.DataFrame:

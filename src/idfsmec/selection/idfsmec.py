@@ -550,7 +550,7 @@ class IDFSMEC(ChannelSelector):
             counts as missing there. The path of a table, or of a folder of Parquet files, a
             ``pyarrow.dataset.Dataset`` or a ``dask.dataframe.DataFrame`` stands for the table,
             with labels and subjects. It is read twice, a few rows at a time, so it may be larger
-            than the memory; ``effects_`` then have neither bootstrap intervals nor AUC.
+            than the memory; ``effects_`` then have no AUC.
         y : array-like of shape (n_samples,)
             Class labels, or a score with ``numeric=True``; None with a path or data set, which
             has the labels.

@@ -323,9 +323,9 @@ class FeatureTable:
             groups = frame.groupby(keys, sort=False)
             sums.append(groups[list(table.X)].sum())
             counts.append(groups[list(table.X)].count())
-            about = frame.drop(columns=table.X.columns)
-            alike = _alike(about[[name for name in about if name in alike or not facts]], keys)
-            facts.append(about[alike].drop_duplicates())
+            known = frame.drop(columns=table.X.columns)
+            alike = _alike(known[[name for name in known if name in alike or not facts]], keys)
+            facts.append(known[alike].drop_duplicates())
         if not facts:
             raise InputError(f"{path}: has no samples of {' and '.join(map(repr, wanted))}.")
         known = pd.concat([part[alike] for part in facts], ignore_index=True).drop_duplicates()

@@ -31,7 +31,7 @@ class Target:
     kind : {"classes", "score", "grades"}
         Classes without an order, numbers, or labels in an order.
     name : str
-        The column that it was.
+        The column that it was; of grades "grade".
     order : tuple of str
         Grades from the lowest to the highest; empty for the other kinds.
     n_without : int
@@ -141,4 +141,4 @@ def ordered_labels(y: pd.Series, order: Sequence[str]) -> tuple[pd.Series, Targe
         raise InputError(
             f"grades need at least 2 labels, and no sample has {unused[0]}", argument="order"
         )
-    return labels, Target("grades", LABEL, grades)
+    return labels, Target("grades", "grade", grades)
