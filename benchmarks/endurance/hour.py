@@ -2,9 +2,9 @@
 
 ``python -m benchmarks.endurance.hour [--minutes 60] [--out FILE.csv]`` simulates cohorts and, in
 one process, extracts features, ranks, trains, saves, loads, predicts, compares two methods in two
-workers, audits and draws the report, until the time is over. After each round it notes the
-resident memory and the open files of the process and its children; at the end it compares rounds
-5 to 10 with the last six.
+workers, audits, draws the report, validates and ranks for a score, until the time is over. After
+each round it notes the resident memory and the open files of the process and its children; at the
+end it compares rounds 5 to 10 with the last six.
 """
 
 from __future__ import annotations
@@ -31,9 +31,13 @@ def use_everything(seed: int, folder: Path) -> None:
     cli.select(table, output=folder / "ranking.csv", resamples=10)
     cli.train(table, output=folder / "model.skops")
     cli.predict(folder / "model.skops", table, output=folder / "predictions.csv")
-    how = {"methods": "IDFS-MEC,ANOVA F", "rates": "0.1", "folds": 3, "jobs": 2}
-    cli.benchmark(table, out=folder / "results", **how)
+    compared = {"methods": "IDFS-MEC,ANOVA F", "rates": "0.1", "folds": 3, "jobs": 2}
+    cli.benchmark(table, out=folder / "results", **compared)
     cli.report(folder / "results")
+    others = simulate_cohort(16, duration=20.0, n_channels=19, score=True, random_state=seed + 1)
+    extract_table(others.recordings).table.write(folder / "others.parquet")
+    cli.validate(folder / "model.skops", folder / "others.parquet", out=folder / "validation")
+    cli.select(folder / "others.parquet", output=folder / "scores.csv", target="bdi")
 
 
 def measure() -> tuple[float, int]:

@@ -1,11 +1,12 @@
 """Kill commands at random moments, run them again, and compare with an undisturbed run.
 
-``python -m benchmarks.endurance.kill [--rounds 3] [--seed 0] [--minutes 0]`` kills ``features``,
-``benchmark`` and ``train`` with 1, 2 and 4 jobs: the process group, the parent alone (its workers
-must end), or one worker (the command must end well by itself). Commands on a Dask cluster lose a
-worker, or the scheduler. After each kill no process of the command may be alive and nothing may
-lie in shared memory; run again, the command must write what the undisturbed run wrote.
-``--minutes 60`` repeats rounds until an hour is over.
+``python -m benchmarks.endurance.kill [--rounds 3] [--seed 0] [--minutes 0] [--commands NAME ...]``
+kills ``features``, ``benchmark``, ``train``, ``audit``, ``validate`` and ``reproduce`` with 1, 2
+and 4 jobs: the process group, the parent alone (its workers must end), or one worker (the command
+must end well by itself). Commands on a Dask cluster lose a worker, or the scheduler. After each
+kill no process of the command may be alive and nothing may lie in shared memory; run again, the
+command must write what the undisturbed run wrote. ``--minutes 60`` repeats rounds until an hour is
+over.
 It prints one line per kill and ends with 1 if anything was lost or differs.
 """
 
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,18 +29,30 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import psutil
+from tests.paper.releases import write_modma3
 
-from idfsmec.prediction import load_model
 from idfsmec.recordings import simulate_cohort
 from idfsmec.table import FeatureTable
 
 SOURCE_TREE = Path(__file__).parents[2] / "src"
+IDFSMEC = (sys.executable, "-m", "idfsmec")
 # Seconds that the workers of a killed parent may take to end.
 PATIENCE = 15.0
 
 
-def write_inputs(folder: Path) -> tuple[Path, Path]:
-    """Write a manifest of simulated recordings and a table of features."""
+@dataclass(frozen=True)
+class Inputs:
+    """What the commands read."""
+
+    manifest: Path  # of simulated recordings
+    table: Path  # of features
+    other: Path  # the same of other participants
+    release: Path  # recordings in the layout of MODMA with three channels
+    model: Path
+
+
+def write_inputs(folder: Path) -> Inputs:
+    """Simulate recordings and tables of features."""
     lines = ["path,subject,label"]
     cohort = simulate_cohort(8, 19, duration=20, artifacts=False, random_state=0)
     for recording in cohort.recordings:
@@ -48,12 +61,22 @@ def write_inputs(folder: Path) -> tuple[Path, Path]:
         lines.append(f"{name},{recording.subject},{recording.label}")
     manifest = folder / "study.csv"
     manifest.write_text("\n".join(lines) + "\n")
-    rng = np.random.default_rng(0)
+    tables = [_simulate_table(seed).write(folder / f"table{seed}.parquet") for seed in (0, 1)]
+    inputs = Inputs(manifest, *tables, folder / "modma", folder / "model.skops")
+    write_modma3(inputs.release, n_people=24)
+    run([*IDFSMEC, "train", str(inputs.table), "--folds", "3", "-o", str(inputs.model)])
+    return inputs
+
+
+def _simulate_table(seed: int) -> FeatureTable:
+    """Make a table of 30 participants; each of another seed has other ones."""
+    rng = np.random.default_rng(seed)
     columns = [f"{channel}__{feature}" for channel in ("Cz", "Fp1", "O1") for feature in "abcd"]
     X = pd.DataFrame(rng.normal(size=(120, 12)), columns=columns)
     X["Cz__a"] += np.tile([0.0, 1.0], 60)
-    table = FeatureTable(X, ["HC", "MDD"] * 60, [f"s{i % 30}" for i in range(120)])
-    return manifest, table.write(folder / "table.parquet")
+    subjects = [f"s{seed}{i % 30:02d}" for i in range(120)]
+    rows = pd.DataFrame({"age": rng.integers(20, 60, 30)[np.arange(120) % 30]})
+    return FeatureTable(X, ["HC", "MDD"] * 60, subjects, rows=rows)
 
 
 @dataclass(frozen=True)
@@ -67,29 +90,34 @@ class Command:
 
     def line(self, out: Path, *options: str) -> list[str]:
         """Return the command line that writes into a folder."""
-        target = ["--out" if self.name == "benchmark" else "-o", str(out / self.output)]
-        return [sys.executable, "-m", "idfsmec", self.name, *self.arguments, *target, *options]
+        return [*IDFSMEC, self.name, *self.arguments, "-o", str(out / self.output), *options]
 
 
 def _read_results(folder: Path) -> object:
     results = pd.read_csv(folder / "results.csv", dtype=str).drop(columns="seconds")
     files = sorted(path.name for path in folder.iterdir())
-    exact = [(folder / name).read_bytes() for name in ("ranking.csv", "selections.parquet")]
-    return results.to_csv(), files, exact
+    return results.to_csv(), files, [(folder / "selections.parquet").read_bytes()]
 
 
-def _read_model(path: Path) -> object:
-    model = load_model(path)
-    return model.performance, model.estimator.coef_.tolist()
+def _read_files(folder: Path) -> object:
+    """Read all but pages, stores and the environment, which hold times."""
+    files = sorted(path for path in folder.iterdir() if path.suffix in (".csv", ".json"))
+    return {path.name: path.read_bytes() for path in files if path.name != "environment.json"}
 
 
-def commands(manifest: Path, table: Path) -> list[Command]:
+def commands(inputs: Inputs) -> list[Command]:
     """Return the commands that are killed."""
-    methods = ("--methods", "IDFS-MEC,ANOVA F,mRMR", "--rates", "0.1,0.3", "--k", "3,6")
+    table, other = str(inputs.table), str(inputs.other)
+    chosen = ("--methods", "IDFS-MEC,ANOVA F,mRMR")
+    grid = ("--rates", "0.1,0.3", "--k", "3,6", "--folds", "3")
+    paper = ("modma3", "--data", str(inputs.release), "--methods", "ANOVA F")
     return [
-        Command("features", (str(manifest), "--epoch", "5"), "t.parquet", Path.read_bytes),
-        Command("benchmark", (str(table), *methods, "--folds", "3"), "results", _read_results),
-        Command("train", (str(table), "--folds", "3"), "model.skops", _read_model),
+        Command("features", (str(inputs.manifest), "--epoch", "5"), "t.parquet", Path.read_bytes),
+        Command("benchmark", (table, *chosen, *grid), "results", _read_results),
+        Command("train", (table, "--folds", "3"), "model.skops", Path.read_bytes),
+        Command("audit", (table, "--folds", "3"), "audit", _read_files),
+        Command("validate", (str(inputs.model), other), "validation", _read_files),
+        Command("reproduce", paper, "paper", _read_results),
     ]
 
 
@@ -241,10 +269,10 @@ def disturb_cluster(command: Command, out: Path, seconds: float, target: str, se
     return "a traceback" if "Traceback" in message.decode() else ""
 
 
-def trials(folder: Path, rounds: int, seed: int, minutes: float) -> int:
+def trials(folder: Path, rounds: int, seed: int, minutes: float, names: Sequence[str]) -> int:
     """Kill every command in every way; return the number of kills after which all was well."""
     expected, seconds = {}, {}
-    cases = commands(*write_inputs(folder))
+    cases = [command for command in commands(write_inputs(folder)) if command.name in names]
     for command in cases:
         undisturbed = folder / "undisturbed" / command.name
         undisturbed.mkdir(parents=True)
@@ -257,8 +285,6 @@ def trials(folder: Path, rounds: int, seed: int, minutes: float) -> int:
     while number < rounds or time.monotonic() < until:
         for command in cases:
             for target, jobs in ways:
-                if command.name == "train" and not jobs:
-                    continue  # train has no --dask
                 name, label = f"{number}-{command.name}-{target}-{jobs}", command.name
                 out = folder / "out" / name
                 out.mkdir(parents=True)
@@ -267,7 +293,8 @@ def trials(folder: Path, rounds: int, seed: int, minutes: float) -> int:
                 else:
                     wrong = disturb_cluster(command, out, seconds[label], target, f"{seed}-{name}")
                 kills += wrong != "ended before"
-                again = command.line(out, *(["--force"] if label != "benchmark" else []))
+                resumes = label in ("benchmark", "reproduce")
+                again = command.line(out, *([] if resumes else ["--force"]))
                 run(again)
                 if command.read(out / command.output) != expected[label]:
                     wrong += " DIFFERS"
@@ -285,9 +312,12 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=0.0)
-    given = parser.parse_args()
+    names = ["features", "benchmark", "train", "audit", "validate", "reproduce"]
+    parser.add_argument("--commands", nargs="+", choices=names, default=names)
+    options = parser.parse_args()
+    choice = options.rounds, options.seed, options.minutes, options.commands
     with tempfile.TemporaryDirectory() as folder:
-        return int(trials(Path(folder), given.rounds, given.seed, given.minutes) > 0)
+        return int(trials(Path(folder), *choice) > 0)
 
 
 if __name__ == "__main__":

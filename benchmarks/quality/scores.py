@@ -16,7 +16,9 @@ formula, not of this module, showed to be too low.
 ``--fixed 1000`` instead draws what a fixed model predicts for other participants, and counts how
 often each 95 % interval of ``idfsmec validate`` holds the value in a population of 200 000. The
 predictions are as wide apart as they should be, too far, or too close. These intervals were
-written down once, and no other was tried.
+written down once, and no other was tried; the generator is the second: the first standardised
+severity by each sample's own SD, and its errors grew exponentially in heavy-tailed features (R2
+0.93, single cells of Pearson near 0).
 """
 
 from __future__ import annotations

@@ -184,3 +184,14 @@ def test_dead_channels_are_left_out_of_counts(cohort):
     assert found.dead_channels_.tolist() == [True, False, False]
     assert np.isnan(found.channel_frequencies_[0])
     assert not found.selections_[:, : len(gone)].any()
+
+
+@pytest.mark.filterwarnings("ignore:.*got no groups")
+def test_without_groups_each_sample_of_an_imputed_table_is_a_subject():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 4)), np.arange(40) % 2
+    X[rng.random((40, 4)) < 0.2] = np.nan
+    known = {"n_features_to_select": 1, "channels": range(4), "random_state": 0, "n_resamples": 4}
+    alone = StabilitySelector(MRMR(), max_false=9, **known).fit(X, y)
+    named = StabilitySelector(MRMR(), max_false=9, **known).fit(X, y, groups=np.arange(40))
+    assert_array_equal(alone.frequencies_, named.frequencies_)
