@@ -158,7 +158,7 @@ def test_grades_are_audited_in_their_order(tmp_path):
     table = table.with_order(["none", "mild", "severe"])
     results = add_audit(table, tmp_path, n_splits=4, n_jobs=1)
     found = audits_of(results)["table"]
-    assert found.score == "label"
+    assert found.score == "grade"
     page = write_audit_page(found, tmp_path / "page.html").read_text("utf-8")
     assert "concordance" in page
     assert "AUC" not in page

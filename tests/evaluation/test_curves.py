@@ -88,7 +88,7 @@ ALL = (0.8, 0.7, 0.9, 0.0, 0.0, 0.0)
 @pytest.mark.parametrize(
     ("rows", "smallest", "said"),
     [
-        ({"n4": (0.55, 0.5, 0.6, 0, 0, 0)}, None, "With all 4 electrodes the AUC is not above"),
+        ({"n4": (0.55, 0.5, 0.6, 0, 0, 0)}, None, "With all 4 electrodes the AUC is not shown"),
         ({"n1": ALL}, None, "The table has one electrode (AUC 0.80, 95 % CI 0.70 to 0.90)."),
         (
             {"n2": (0.79, 0.6, 0.9, 0.01, -0.005, 0.025), "n4": ALL},
