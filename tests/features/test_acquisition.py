@@ -212,6 +212,11 @@ def test_references_that_differ_are_named_and_those_unlike_the_model_are_warned_
     assert describe_other_references([], ears) == ""
     said = describe_other_references(["linked ears"], info("linked ears", "average", "average"))
     assert "2 of 3 recordings have another: average (2)." in said
+    unnamed = recorded_references({"recordings": [{"facts": facts_of(eeg())}]})
+    assert list(unnamed.values()) == [1]
+    assert describe_other_references(list(unnamed), ears) == ""  # it may be that of linked ears
+    assert describe_other_references(["linked ears", *unnamed], ears) == ""
+    assert "another: average (1)" in describe_other_references(list(unnamed), info("average"))
     (line,) = describe_study([{"reference": "Cz"}, {"reference": "average"}, {}])
     assert line.startswith("reference   differs between recordings: Cz (1) and average (1).")
 

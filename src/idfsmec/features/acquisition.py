@@ -48,6 +48,7 @@ _MOST_SAMPLES = 20_000
 _DAYS_OF_A_MONTH = 365.25 / 12
 #: The mean over channels is zero if it is this small against a channel.
 _ZERO_MEAN = 0.02
+_UNNAMED = "unnamed, not the average"
 #: Endings of channel names such as ``EEG Fp1-LE``, and the reference that they name.
 _REFERENCES = {
     **dict.fromkeys(("le", "a1a2", "a1+a2", "a12", "aa"), "linked ears"),
@@ -320,18 +321,35 @@ def recorded_references(info: Mapping[str, Any]) -> dict[str, int]:
     """Return the references of a table's recordings, as far as they are known, with counts.
 
     ``info`` is that of the table; features that were computed after re-referencing have one.
+    Recordings that name none, and whose mean over channels is not zero, are known not to have the
+    average of these channels.
     """
     facts = [dict(recording.get("facts") or {}) for recording in info.get("recordings") or []]
     if info.get("reference") == "average":
         return {"average": len(facts)} if facts else {}
-    return dict(Counter(str(fact["reference"]) for fact in facts if fact.get("reference")))
+    names = [fact.get("reference") or (_UNNAMED if _has_mean(fact) else None) for fact in facts]
+    return dict(Counter(name for name in names if name))
+
+
+def _has_mean(fact: Mapping[str, Any]) -> bool:
+    """Return whether the mean over channels was looked at, and is not zero."""
+    return "reference" in fact and (fact.get("n_channels") or 0) > 1
+
+
+def _differ(one: str, other: str) -> bool:
+    """Return whether two references are known to differ."""
+    return one != other and (_UNNAMED not in (one, other) or "average" in (one, other))
 
 
 def describe_other_references(references: Sequence[str], info: Mapping[str, Any]) -> str:
     """Warn of recordings of a table with another reference than a model's; empty without."""
     counts = recorded_references(info)
-    other = {name: count for name, count in counts.items() if name not in references}
-    if not references or not other:
+    other = {
+        name: count
+        for name, count in counts.items()
+        if references and all(_differ(name, known) for known in references)
+    }
+    if not other:
         return ""
     named = listing([f"{name} ({count})" for name, count in other.items()])
     return (
