@@ -282,8 +282,8 @@ def test_what_could_not_be_written_is_refused_before_anything_is_done(here, call
 
 def test_the_commands_are_those_of_the_contract():
     contract = (
-        "demo plan features select summarise train predict validate audit benchmark report "
-        "reproduce"
+        "demo plan features select summarise train predict validate audit benchmark multiverse "
+        "report reproduce"
     )
     assert cli.__all__ == ["app", *contract.split()]
     assert set(COMMANDS) == set(contract.split())
