@@ -1,6 +1,6 @@
 """Memory of ``idfsmec features`` as the number of recordings grows.
 
-``python -m benchmarks.speed.folder``: EDF files of 64 channels, 100 s at 100 Hz, in epochs of 2 s,
+``python -m benchmarks.speed.folder``: EDF files of 64 channels, 100 s at 125 Hz, in epochs of 2 s,
 which are 0.44 MiB of the table each, with two jobs. Peaks of resident memory of the main process
 and of the largest worker; the interpreter with all libraries takes 200 MiB.
 """
@@ -27,7 +27,7 @@ SETTINGS = FeatureSettings(resample=None, epoch=2.0, nsi_window=0.5)
 
 def write_study(folder: Path) -> None:
     """Write recordings and a manifest for each size."""
-    cohort = simulate_cohort(SIZES[-1], 64, duration=100, sfreq=100.0, random_state=0)
+    cohort = simulate_cohort(SIZES[-1], 64, duration=100, sfreq=125.0, random_state=0)
     lines = []
     for number, recording in enumerate(cohort.recordings):
         name = f"r{number:04d}.edf"

@@ -7,6 +7,7 @@ removed even after a kill.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import copy
 import errno
@@ -23,6 +24,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from contextvars import ContextVar
@@ -54,6 +56,8 @@ _SHARED_FROM = 100_000
 _MEMORY = Path("/dev/shm")  # noqa: S108 - folders there are ours
 #: Packages whose versions each result is kept with.
 _COMPUTING = ("numpy", "scipy", "scikit-learn")
+#: Seconds in which a scheduler has to answer.
+_GREETING = 3.0
 #: Seconds for which a cluster may have no worker.
 _PATIENCE = 300.0
 #: The client of the block of :func:`on_cluster` that is running.
@@ -373,21 +377,39 @@ def _connected(dask: Any) -> Iterator[Any]:
     if isinstance(dask, distributed.Client):
         yield dask
         return
+    security = distributed.Security()
     if str(dask).startswith("tls://"):
-        _check_certificates(dask, distributed.Security().get_tls_config_for_role("client"))
+        _check_certificates(dask, security.get_tls_config_for_role("client"))
     # The error says what happened; the client would print how it tried to connect again.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
-        client = distributed.Client(dask, timeout="4s")
-    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        _greet(dask, security)
+        client = distributed.Client(dask, timeout=_GREETING)
+    except (OSError, ValueError, TypeError, RuntimeError, MemoryError) as error:
+        reason = str(error) or f"silent for {_GREETING:.0f} s"
+        if isinstance(error, MemoryError):  # another program's first bytes are taken for a length
+            reason = "what answers is no scheduler"
         raise InputError(
-            f"no Dask scheduler answers at {dask!r} ({error}); start one with `dask scheduler` "
+            f"no Dask scheduler answers at {dask!r} ({reason}); start one with `dask scheduler` "
             "and workers with `dask worker tcp://... --nthreads 1`"
         ) from None
     try:
         yield client
     finally:
         client.close(timeout=10)  # a scheduler that is gone does not answer
+
+
+def _greet(address: Any, security: Any) -> None:
+    """Shake hands with a scheduler, for which a client would wait without end."""
+    from distributed.comm.core import connect
+
+    async def greet() -> None:
+        options = security.get_connection_args("client")
+        await (await connect(address, _GREETING, **options)).close()
+
+    if not str(address).startswith("inproc://"):  # known to its own event loop only
+        with ThreadPoolExecutor(1) as pool:  # a notebook has a loop in this thread
+            pool.submit(asyncio.run, asyncio.wait_for(greet(), _GREETING)).result()
 
 
 def _check_certificates(address: str, settings: dict[str, Any]) -> None:
