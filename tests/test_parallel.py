@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -238,6 +239,23 @@ def test_an_address_where_no_scheduler_answers_is_refused(recordings, monkeypatc
         with pytest.raises(InputError, match=rf"scheduler answers at .{address}. \({reason}"):
             extract_table(recordings, dask=address)
         connected.result()[0].close()
+
+
+def test_a_worker_that_is_silent_is_named_once_and_ends_the_run(monkeypatch, caplog):
+    workers = {"tcp://a:1": {"last_seen": 7.0}, "tcp://b:1": {"last_seen": 7.0}}
+    client = SimpleNamespace(
+        scheduler_info=lambda: {"workers": workers}, scheduler=SimpleNamespace(address="tcp://s:1")
+    )
+    monkeypatch.setattr(_parallel, "_SILENCE", 0.0)
+    signs = {}
+    for sent in (1.0, 2.0, 3.0):
+        workers["tcp://b:1"]["last_seen"] = sent
+        _parallel._watch_workers(client, signs)
+    assert caplog.text.count("the worker tcp://a:1 has not answered for 0 s") == 1
+    assert "tcp://b:1" not in caplog.text
+    monkeypatch.setattr(_parallel, "_PATIENCE", 0.0)
+    with pytest.raises(WorkerError, match=r"no worker has answered tcp://s:1 within 0 s\."):
+        _parallel._watch_workers(client, signs)
 
 
 def test_without_dask_the_message_says_what_to_install(recordings, monkeypatch):
