@@ -386,7 +386,7 @@ def ranking_frame(
     stability : StabilitySelector, optional
         Fitted to the same features.
     adjusted : DataFrame, optional
-        The :func:`adjusted_effects` of the same features.
+        What ``idfsmec.selection.effects.adjusted_effects`` gives for the same features.
 
     Returns
     -------
