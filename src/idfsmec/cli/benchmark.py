@@ -106,7 +106,7 @@ def benchmark(
         raise InputError(
             f"--experiment {unknown[0]}: choose from {', '.join(options.EXPERIMENTS)}"
         )
-    changes = {
+    protocol = {  # None keeps the default
         "seeds": range(repeats),
         "rates": options.split_names(rates),
         "patterns": options.split_names(patterns),
@@ -116,7 +116,6 @@ def benchmark(
         "adjust_from": adjust_from,
         **options.parse_folds(folds),
     }
-    protocol = {key: value for key, value in changes.items() if value is not None}
     named = read_tables(paths, condition, per, target, order, by)
     chosen = {"methods": options.split_names(methods)}
     workers = {"classifier": classifier, "n_jobs": n_jobs}

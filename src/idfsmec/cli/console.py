@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
@@ -23,7 +23,6 @@ from idfsmec.progress import collect_warnings, warning_texts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pandas as pd
     from rich.console import Console
     from rich.text import Text
 
@@ -113,12 +112,14 @@ def say(text: str, path: object = "", *, style: str = "", stream: str = "stdout"
     output.print(plain(whole, style), soft_wrap=True)
 
 
-def show_frame(title: str, frame: pd.DataFrame) -> None:
-    """Print a frame as a table; columns whose texts begin with a number stand at the right."""
+def show_frame(title: str, rows: Any, header: Iterable[str] = ()) -> None:
+    """Print rows as a table; columns whose texts begin with a number stand at the right."""
+    import pandas as pd
     from rich import box
     from rich.table import Table
 
     say(title)
+    frame = pd.DataFrame(rows, columns=list(header) or None)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)
     for name, cells in frame.astype(str).items():
         is_number = cells.str.match(r"[-−]?\d|$").all()

@@ -66,8 +66,6 @@ def validate(
     stored beside it. Participants that the model is known to be trained on are
     left out. For research; not a medical device.
     """
-    import pandas as pd
-
     from idfsmec._files import check_writable
     from idfsmec._parallel import count_jobs
     from idfsmec.errors import listing
@@ -109,7 +107,7 @@ def validate(
     page = write_validation(loaded, validation, out, name=path.name, overwrite=force)
     print_verdict(path, verdict)
     headline, *sentences = describe_validation(validation)
-    show_frame(headline, pd.DataFrame(score_rows(validation), columns=list(HEADER)))
+    show_frame(headline, score_rows(validation), HEADER)
     for sentence in sentences:
         say(sentence)
     if trained_on := validation.measured["left_out"]["trained_on"]:
