@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
@@ -18,7 +19,7 @@ from textwrap import fill, shorten
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from idfsmec.progress import collect_warnings, warning_texts
+from idfsmec.progress import collect_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -170,13 +171,18 @@ def print_plainly(text: str) -> None:
 
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """Print the warnings of a block when it ends, each text once."""
-    with collect_warnings() as caught:
-        try:
-            yield
-        finally:
-            for text in warning_texts(caught):
-                remark(f"warning: {text}", "yellow")
+    """Print the warnings of a block as they come, each text once."""
+    told: set[str] = set()
+
+    def tell(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = " ".join(str(message).split())
+        if text not in told:
+            told.add(text)
+            remark(f"warning: {text}", "yellow")
+
+    with collect_warnings():
+        warnings.showwarning = tell  # until the block ends
+        yield
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import print_verdict, say, say_next, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import print_verdict, say, say_next, show_frame, shown
 from idfsmec.cli.options import AnyPath, Folds, Harmonize, Names, Per
 
 if TYPE_CHECKING:
@@ -75,9 +75,8 @@ def train(
     options.check_numbers(repeats=repeats)
     splits, n_jobs = options.parse_folds(folds), count_jobs(jobs)
     read = options.read_table(Path(table), condition, per)
-    with warnings_as_lines():
-        read = options.take_target(read, target, order, table)
-    with warnings_as_lines(), shown("folds") as progress, options.naming(table):
+    read = options.take_target(read, target, order, table)
+    with shown("folds") as progress, options.naming(table):
         model = train_model(
             read,
             method,
