@@ -252,6 +252,13 @@ def test_a_column_computed_from_others_is_refused_if_a_participant_lacks_one(tmp
     assert "follows from that of others" in vouched
 
 
+def test_a_name_with_brackets_is_an_electrode_in_a_condition_only_if_conditions_were_asked_for(
+    tmp_path,
+):
+    table = cohort(60, **WIDE | {"channels": ("F3", "F4", "F4 (minus F3)"), "missing": 0.1})
+    assert "No electrode has the name F4 (minus F3)" in Site(tmp_path).refusal(table)
+
+
 @pytest.mark.parametrize("all_lack_some", [False, True])
 def test_an_asymmetry_that_is_a_feature_of_an_electrode_is_refused(tmp_path, all_lack_some):
     """F4 less F3 and less the asymmetry, over those who have them, is who lacks F3."""
@@ -435,6 +442,18 @@ def test_a_condition_that_was_released_is_known_under_other_names(tmp_path, cond
     assert "who thus has two names" in site.refusal(
         changed(later.by_subject(), name=lambda name: f"p{int(name[1:]) + 500}")
     )
+
+
+def test_recordings_before_and_after_are_known_one_by_one_under_other_names(tmp_path):
+    before, after = (cohort(60, seed=seed, **WIDE) for seed in (5, 6))
+    site, labels = Site(tmp_path), ["before"] * len(before) + ["after"] * len(after)
+    X = pd.concat([before.X, after.X], ignore_index=True)
+    site.release(FeatureTable(X, labels, [*before.subjects, *after.subjects]))
+    for table in (
+        without(before, "s007"),
+        FeatureTable(X, before.y.tolist() + after.y.tolist(), [*before.subjects, *after.subjects]),
+    ):
+        assert "who thus has two names" in site.refusal(changed(table, name="day1-{}x".format))
 
 
 def test_studies_that_overlap_are_refused_under_any_key(tmp_path):

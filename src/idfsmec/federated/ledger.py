@@ -9,8 +9,8 @@ every release with a participant of an earlier one, whatever else differs. Parti
   distance between two participants is the root mean square difference over the columns that both
   releases have, or over the quartiles of each feature across channels (whatever channels are
   called), in the units of the earlier release or in each release's units (whatever a site was
-  multiplied by or shifted), of all columns or of those of one condition or of the mean of
-  conditions; the smallest counts.
+  multiplied by or shifted), of all columns, of those of one condition or of the mean of
+  conditions, in each class or over classes; the smallest counts.
 
 The ledger holds these names and values. It stays at the site and is never shared.
 """
@@ -32,6 +32,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.metrics.pairwise import nan_euclidean_distances
 
 from idfsmec.errors import InputError
 from idfsmec.federated.summary import Summary, split_condition
@@ -88,30 +89,27 @@ class Participants:
 
     def distances(self, others: Participants) -> Array:
         """Return the distance of each participant to each of the others, (n, n of the others)."""
-        nearest = np.full((len(self.means), len(others.means)), np.inf)
+        found = []
         for ours, theirs in product(_views(self.means), _views(others.means)):
             shared = ours.columns.intersection(theirs.columns)
+            found.append(_distances(ours[shared], theirs[shared], shared.size))
             (a, sizes_a), (b, sizes_b) = _profile(ours), _profile(theirs)
-            features = a.columns.intersection(b.columns)
-            names = features.get_level_values(0).unique()
-            n_columns = min(int(sizes[names].sum()) for sizes in (sizes_a, sizes_b))
-            for pair in (
-                _distances(ours[shared], theirs[shared], shared.size),
-                _distances(a[features], b[features], n_columns),
-            ):
-                nearest = np.minimum(nearest, pair)
-        return nearest
+            quantiles = a.columns.intersection(b.columns)
+            common = sizes_a.index.intersection(sizes_b.index)
+            n_columns = min(sizes_a[common].sum(), sizes_b[common].sum())
+            found.append(_distances(a[quantiles], b[quantiles], n_columns))
+        return np.asarray(np.min(found, axis=0))
 
 
 def _views(means: pd.DataFrame) -> list[pd.DataFrame]:
     """The means; of several conditions also those of each, and their mean, without its name."""
-    channel, feature = zip(*map(split_column, means.columns), strict=True)
-    channel, condition = zip(*map(split_condition, channel), strict=True)
-    bare = means.set_axis(join_columns(channel, feature), axis=1)
-    each = [part for _, part in bare.T.groupby(np.array(condition))]
-    if not any(condition):
+    channels, features = zip(*map(split_column, means.columns), strict=True)
+    names, conditions = zip(*map(split_condition, channels), strict=True)
+    if not any(conditions):
         return [means]
-    return [means, *(part.T for part in each), bare.T.groupby(level=0).mean().T]
+    bare = means.set_axis(join_columns(names, features), axis=1)
+    each = [bare.loc[:, np.array(conditions) == name] for name in dict.fromkeys(conditions)]
+    return [means, *each, bare.T.groupby(level=0).mean().T]
 
 
 def _units(values: pd.DataFrame) -> tuple[pd.Series[float], pd.Series[float]]:
@@ -132,24 +130,20 @@ def _distances(ours: pd.DataFrame, theirs: pd.DataFrame, n_columns: int) -> Arra
     if n_columns < FEWEST_COLUMNS:
         return nearest
     for units in (_units(ours), _units(theirs)):
-        (a, has_a), (b, has_b) = _in_units(ours, _units(ours)), _in_units(theirs, units)
-        number = has_a @ has_b.T
-        squares = (a**2) @ has_b.T - 2 * a @ b.T + has_a @ (b**2).T
+        a, b = _in_units(ours, _units(ours)), _in_units(theirs, units)
+        number = (~np.isnan(a)).astype(float) @ (~np.isnan(b)).T
+        # scikit-learn scales the sum of squares to all columns.
+        root = nan_euclidean_distances(a, b) / np.sqrt(a.shape[1])
         enough = number >= np.minimum(FEWEST_COLUMNS, n_columns)
-        root = np.sqrt(np.maximum(squares, 0.0) / np.maximum(number, 1.0))
         nearest = np.minimum(nearest, np.where(enough, root, np.inf))
     return nearest
 
 
-def _in_units(
-    values: pd.DataFrame, units: tuple[pd.Series[float], pd.Series[float]]
-) -> tuple[Array, Array]:
-    """Standardised values, 0 where they are missing, and 1 where they are not."""
-    centre, unit = (part.to_numpy() for part in units)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        standard = (values.to_numpy() - centre) / np.where(unit > 0, unit, np.nan)
-    known = ~np.isnan(standard)
-    return np.where(known, np.clip(standard, -_FAR, _FAR), 0.0), known.astype(float)
+def _in_units(values: pd.DataFrame, units: tuple[pd.Series[float], pd.Series[float]]) -> Array:
+    """Standardised values; NaN where they are missing, or a column is constant."""
+    centre, unit = units
+    standard = (values.to_numpy() - centre.to_numpy()) / unit.where(unit > 0).to_numpy()
+    return np.clip(standard, -_FAR, _FAR)
 
 
 class Ledger:

@@ -233,11 +233,12 @@ class _Subjects(Subjects):
         return next(n for n in _FOLDS if not (enough[1] & ~enough[n]).any())
 
     def participants(self) -> Participants:
-        """The mean of every column of each subject, whatever the class."""
+        """The mean of every column of each subject, in each class and over classes."""
         have = self.counts[:, channel_codes(self.columns)] > 0
         means = np.where(have, self.shift + self.scale * self.mean, np.nan)
         frame = pd.DataFrame(means, index=self.names, columns=list(self.source.columns))
-        return Participants(frame.groupby(level=0).mean())
+        twice = frame[frame.index.duplicated(keep=False)]
+        return Participants(pd.concat([frame, twice.groupby(level=0).mean()]))
 
     def leave_out_dominant(self, n_folds: int) -> None:
         """Rule 2: leave out who holds most of a feature's sum of squares."""
@@ -315,15 +316,18 @@ def _refuse_dependent(
         return _SAME
     names = [str(subjects.source.channels[v]) for v in released]
     columns = [subjects.columns[v] for v in released]
-    parts = pd.DataFrame([split_condition(name) for name in names])
-    most = pd.DataFrame(samples.T).groupby(parts[1]).transform("max").to_numpy().T
+    known = subjects.source.conditions  # anything else in brackets is a part of the name
+    halves = {name: split_condition(name) for name in names}
+    parts = {name: half if half[1] in known else (name, "") for name, half in halves.items()}
+    channel, condition = zip(*parts.values(), strict=True)
+    most = pd.DataFrame(samples.T).groupby(np.array(condition)).transform("max").to_numpy().T
     # Conditions may have different samples, but not channels within them.
     shares = samples / np.maximum(most, 1.0)
     same = bool((shares == shares[:, :1]).all())
     if not same:
-        _refuse_derived(names, electrodes)
+        _refuse_derived(parts, electrodes)
     # A condition may be a mean or difference of others, which few participants show.
-    for at in parts.groupby(0, sort=False).indices.values():
+    for at in pd.Series(names).groupby(np.array(channel), sort=False).indices.values():
         _refuse_computed(subjects, [columns[i] for i in at], samples[:, at])
     if same:
         return _SAME
@@ -393,8 +397,8 @@ def _refuse_joint(
             )
 
 
-def _refuse_derived(channels: Sequence[str], electrodes: Collection[str]) -> None:
-    """Refuse channels that are no electrodes, or the same electrode as another."""
+def _refuse_derived(parts: Mapping[str, tuple[str, str]], electrodes: Collection[str]) -> None:
+    """Refuse channels that are no electrodes, or one electrode twice in a condition."""
     remedy = (
         "Some participants lack some channels, in all or in some of their samples, and with a "
         "channel that is computed from others the sums would reveal their values. Leave its "
@@ -402,9 +406,8 @@ def _refuse_derived(channels: Sequence[str], electrodes: Collection[str]) -> Non
     )
     derived = [
         name
-        for name in channels
-        if not {name, split_condition(name)[0]} & {*electrodes}
-        and not is_electrode(split_condition(name)[0])
+        for name, (channel, _) in parts.items()
+        if not ({name, channel} & {*electrodes} or is_electrode(channel))
     ]
     if derived:
         raise InputError(
@@ -413,8 +416,7 @@ def _refuse_derived(channels: Sequence[str], electrodes: Collection[str]) -> Non
             "is a single electrode, name it in --electrodes FILE."
         )
     seen: dict[tuple[str | None, str], str] = {}
-    for name in channels:
-        channel, condition = split_condition(name)
+    for name, (channel, condition) in parts.items():
         place = (standard_name(channel) or channel, condition)
         if seen.setdefault(place, name) != name:
             raise InputError(f"Channels {seen[place]} and {name} are one electrode. {remedy}.")
@@ -536,25 +538,19 @@ def _alike(labels: Sequence[Any], known: Sequence[Any]) -> list[Any]:
 
 def _acquisition(subjects: _Subjects, min_subjects: int) -> list[dict[str, Any]]:
     """Count subjects by class and acquisition fact; rare values are merged into "other"."""
-    classes = [subjects.labels[code] for code in subjects.codes]
-    labels = dict(zip(subjects.names.tolist(), classes, strict=True))
-    devices = subjects.rows.devices.items()
-    rows = [{"subject": s, "label": labels[s], "device": device} for s, device in devices]
+    labels = pd.Series(np.array(subjects.labels, dtype=object)[subjects.codes], subjects.names)
+    labels = labels[~labels.index.duplicated(keep="last")]
+    rows = [{"subject": name, "device": value} for name, value in subjects.rows.devices.items()]
     for recording in subjects.source.info.get("recordings") or []:
-        facts = recording.get("facts") if isinstance(recording, Mapping) else None
-        subject = str(recording.get("subject")) if facts else ""
-        if facts and subject in labels:
-            rows.append({"subject": subject, "label": labels[subject], **facts})
-    if not rows:
-        return []
-    frame = pd.DataFrame(rows).groupby("subject", as_index=False).first()
+        if isinstance(recording, Mapping) and (facts := recording.get("facts")):
+            rows.append({**facts, "subject": str(recording.get("subject"))})
+    frame = pd.DataFrame(rows, columns=["subject", *_FACTS]).groupby("subject").first()
+    frame = frame[frame.index.isin(labels.index)]
     counted = []
-    for fact in _FACTS:
-        if fact not in frame:
-            continue
+    for fact in frame.columns[frame.notna().any()]:
         values = frame[fact].map(lambda value: "not known" if pd.isna(value) else str(value))
         while True:
-            counts = pd.crosstab(values, frame["label"])
+            counts = pd.crosstab(values, labels[frame.index])
             rare = counts.index[((counts > 0) & (counts < min_subjects)).any(axis=1)]
             if not len(rare) or set(rare) == {"other"} or len(counts) == 1:
                 break
