@@ -40,7 +40,7 @@ from idfsmec.features.acquisition import describe_study, header_facts
 from idfsmec.features.extract import RecordingFeatures, compute_features, extract_each
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.missing.detection import REASONS
-from idfsmec.progress import Listener, Progress, collect_warnings, warning_texts
+from idfsmec.progress import Listener, Steps, collect_warnings, warning_texts
 from idfsmec.recordings import Recording
 from idfsmec.recordings.recording import check_spelling
 from idfsmec.table import FeatureTable
@@ -331,21 +331,23 @@ def extract_tables(
     Each is that of :func:`extract_table`, whose parameters these are; what settings share is
     computed once for a recording. Tables are made when they are asked for, from parts.
     """
-    keep = parts is None
-    ended = _extract(recordings, settings, n_jobs, on_error, parts, progress, keep)
+    ended = _extract(recordings, settings, n_jobs, on_error, parts, progress)
     pairs = zip(settings, ended, strict=True)
     return (_as_table(recordings, each, of_one, on_error) for each, of_one in pairs)
 
 
 def _as_table(
-    recordings: Sequence[Recording], settings: FeatureSettings, ended: _Ended, on_error: str
+    recordings: Sequence[Recording],
+    settings: FeatureSettings,
+    ended: Sequence[_Ended],
+    on_error: str,
 ) -> Extraction:
-    (table,) = _assemble(_find_used(recordings, *ended), settings)
-    return Extraction(_contents([table]), _without_values(ended[0]), on_error, table)
+    (table,) = _assemble(_find_used(recordings, ended), settings)
+    return Extraction(_contents([table]), _without_values(ended), on_error, table)
 
 
-def _without_values(outcomes: Sequence[RecordingOutcome]) -> list[RecordingOutcome]:
-    return [replace(outcome, X=pd.DataFrame()) for outcome in outcomes]
+def _without_values(ended: Sequence[_Ended]) -> list[RecordingOutcome]:
+    return [replace(outcome, X=pd.DataFrame()) for outcome, *_ in ended]
 
 
 def _extract(
@@ -355,9 +357,9 @@ def _extract(
     on_error: str,
     parts: Path | None,
     progress: Listener | None,
-    keep_values: bool = True,
-) -> list[_Ended]:
-    """Compute the features of all recordings; of those with rows, parts may keep the values."""
+    keep_values: bool = False,
+) -> list[list[_Ended]]:
+    """Compute the features of all recordings; values that a part has are kept there alone."""
     if on_error not in ("raise", "skip"):
         raise ArgumentError(f"on_error={on_error!r}: give raise or skip.", argument="on_error")
     if not recordings:
@@ -366,41 +368,34 @@ def _extract(
     n_jobs = count_jobs(n_jobs)
     for each in settings:
         _try_out(each)
-    tell = progress or (lambda event: None)
-    total = len(recordings) * len(settings)
     # What is finished in this run is no news, even if a second recording has the same bytes.
     resumable, opened = _check_parts(parts)
     finished = frozenset(key for key, is_whole in resumable.items() if is_whole)
     digests = [each.digest() if parts else None for each in settings]
     task = partial(_compute, settings=settings, digests=digests, finished=finished)
-    outcomes: list[dict[int, RecordingOutcome]] = [{} for _ in settings]
-    # Values and columns that a part alone has.
-    stored: list[dict[int, tuple[Path, pd.Index]]] = [{} for _ in settings]
+    ended: list[dict[int, _Ended]] = [{} for _ in settings]
     layouts: dict[tuple[str, ...], pd.Index] = {}
     failure: RecordingOutcome | None = None
-    done = 0
     # After a failure no recording is begun, and those under way are finished and kept.
     tasks = ((recording.source, recording) for recording in recordings if failure is None)
-    tell(Progress("features", 0, total))
+    steps = Steps("features", len(recordings) * len(settings), progress)
     for index, (computed, unreadable) in run_tasks(task, tasks, n_jobs=n_jobs):
         refuse_moved(parts, opened, "recordings")
         _refuse_unreadable(*unreadable)
         for number, (outcome, key) in enumerate(computed):
-            if parts:
-                outcome = _kept(outcome, parts / f"{key}.npz" if key else None, key in resumable)
-            if parts and key and not keep_values and outcome.n_rows:
-                columns = layouts.setdefault(tuple(outcome.X.columns), outcome.X.columns)
-                stored[number][index] = parts / f"{key}.npz", columns
+            part = parts / f"{key}.npz" if parts and key else None
+            outcome = _kept(outcome, part, key in resumable)
+            columns = layouts.setdefault(tuple(outcome.X.columns), outcome.X.columns)
+            part = None if keep_values or not outcome.n_rows else part
+            if part is not None:
                 outcome = replace(outcome, X=outcome.X.iloc[:, :0].copy())
-            outcomes[number][index] = outcome
-            done += 1
-            tell(Progress("features", done, total, outcome))
+            ended[number][index] = outcome, columns, part
+            steps.done(item=outcome)
             if outcome.status == "failed" and on_error == "raise":
                 failure = failure or outcome
     if failure is not None:
         raise _failed(failure, kept=bool(parts))
-    ordered = [[of_one[index] for index in range(len(recordings))] for of_one in outcomes]
-    return list(zip(ordered, stored, strict=True))
+    return [[of_one[index] for index in range(len(recordings))] for of_one in ended]
 
 
 def _kept(outcome: RecordingOutcome, path: Path | None, was_there: bool) -> RecordingOutcome:
@@ -497,11 +492,11 @@ def extract_to_file(
             extraction = _as_table(recordings, settings, ended, on_error)
             extraction.table.write(path)
         else:
-            used = _find_used(recordings, *ended)
+            used = _find_used(recordings, ended)
             contents = _contents(_write_pieces(folder / "table", used, settings))
             shutil.rmtree(path, ignore_errors=True)
             (folder / "table").rename(path)
-            extraction = Extraction(contents, _without_values(ended[0]), on_error, path)
+            extraction = Extraction(contents, _without_values(ended), on_error, path)
         shutil.rmtree(folder, ignore_errors=True)
     return extraction
 
@@ -674,8 +669,8 @@ def _check_parts(folder: Path | None) -> tuple[dict[str, bool], os.stat_result |
 # --- the table -------------------------------------------------------------------------------
 
 
-# Outcomes of all recordings, and by number the part and the columns of those that a part has.
-_Ended = tuple[list[RecordingOutcome], dict[int, tuple[Path, pd.Index]]]
+# The outcome of a recording, its columns, and the part that has the values where it has none.
+_Ended = tuple[RecordingOutcome, pd.Index, Path | None]
 
 
 class _Used(NamedTuple):
@@ -734,16 +729,12 @@ def _contents(tables: Iterable[FeatureTable]) -> Contents:
     return Contents(table.channels, len(table.features), n_observed, facts)
 
 
-def _find_used(
-    recordings: Sequence[Recording],
-    outcomes: Sequence[RecordingOutcome],
-    stored: Mapping[int, tuple[Path, pd.Index]],
-) -> list[_Used]:
+def _find_used(recordings: Sequence[Recording], ended: Sequence[_Ended]) -> list[_Used]:
     """Name each recording with rows by its file or its subject, and unify names of channels."""
     seen: Counter[str] = Counter()
     first: dict[str, str] = {}
     used = []
-    for number, (recording, outcome) in enumerate(zip(recordings, outcomes, strict=True)):
+    for recording, (outcome, columns, part) in zip(recordings, ended, strict=True):
         if not outcome.n_rows:
             continue
         source = Path(recording.source)
@@ -758,13 +749,12 @@ def _find_used(
         if len(set(spelling.values())) < len(spelling):
             # Two that differ in spelling alone in one file: that is for its owner to mend.
             spelling = {channel: channel for channel in spelling}
-        part, columns = stored.get(number, (None, outcome.X.columns))
         used.append(_Used(name, recording, outcome, spelling, columns, part))
     if not used:
         reasons = [
-            (o.error or " ".join(o.notes) or _why_empty(o)).rstrip(".") for o in outcomes[:3]
+            (o.error or " ".join(o.notes) or _why_empty(o)).rstrip(".") for o, *_ in ended[:3]
         ]
-        listed = "; ".join(f"{o.source}: {r}" for o, r in zip(outcomes, reasons, strict=False))
+        listed = "; ".join(f"{o.source}: {r}" for (o, *_), r in zip(ended, reasons, strict=False))
         raise InputError(f"No recording gave an epoch with any channel left ({listed}).")
     return used
 
