@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
+from pathlib import Path
 from textwrap import fill, shorten
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -132,8 +133,9 @@ def say_next(*words: object) -> None:
     say("next: idfsmec", " ".join(map(str, words)))
 
 
-def say_open(page: object) -> None:
-    """Print that a page, or a folder of pages, is for a browser."""
+def say_page(name: str, page: object) -> None:
+    """Print where a page, or a folder of pages, is, and that it is for a browser."""
+    say(f"{name}:", page)
     say("next: open in a browser:", page)
 
 
@@ -273,3 +275,8 @@ class shown:  # noqa: N801 - a context, in small letters like contextlib.suppres
             parts = [f"{name}: {event.done} of {event.total}, {left:.0f} s left"]
         parts += ["" if self._digest is None else self._digest.sentence()]
         remark(shorten("; ".join(filter(None, parts)), WIDTH, placeholder=" ..."))
+
+
+def shown_recordings() -> shown:
+    """Return what draws the progress of an extraction."""
+    return shown("recordings", describe=lambda outcome: Path(outcome.source).name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
@@ -64,58 +65,37 @@ def train(
     import pandas as pd
 
     from idfsmec._parallel import count_jobs
-    from idfsmec.audit import audit
     from idfsmec.evaluation import train_model
     from idfsmec.prediction import save_model
-    from idfsmec.prediction.adjuster import check_corrections, make_corrections
-    from idfsmec.prediction.folds import make_folds
-    from idfsmec.prediction.methods import find_methods
     from idfsmec.prediction.model import check_model_path
     from idfsmec.report.documents import card_paths, metric_rows, write_model_card
-    from idfsmec.table.verdicts import stored_verdict
 
     path = options.check_output(output, ".skops", force, [Path(table)])
     check_model_path(path, overwrite=force)
     for card in card_paths(path):
         options.check_output(card, card.suffix, force, [Path(table)])
     options.check_numbers(repeats=repeats)
-    if method is not None:
-        find_methods([method])  # before the audit, which takes a while
-    adjusting = options.split_names(adjust) or []
     splits, n_jobs = options.parse_folds(folds), count_jobs(jobs)
     read = options.read_table(Path(table), condition, per)
     with warnings_as_lines():
         read = options.take_target(read, target, order, table)
-    numeric = read.target.is_numeric
-    if "n_splits" in splits:
-        with options.naming(table):
-            # Refuses too many, before the audit.
-            make_folds(read.targets, read.subjects, **splits, numeric=numeric)
-    classes: list[Any] = [] if numeric else read.y.unique().tolist()
-    with options.naming(table):
-        check_corrections(read, make_corrections(classes, False, adjusting, adjust_from))
-    verdict = stored_verdict(Path(table), read)
-    if not verdict:
-        by = splits.get("folds", "subject")
-        with shown("audit") as progress, options.naming(table):
-            audited = audit(read, parts=["eeg"], folds=by, n_jobs=n_jobs, progress=progress)
-        verdict = audited.verdict
     with warnings_as_lines(), shown("folds") as progress, options.naming(table):
         model = train_model(
             read,
             method,
             electrodes=electrodes,
             harmonize=options.parse_harmonize(harmonize),
-            adjust=adjusting,
+            adjust=options.split_names(adjust) or (),
             adjust_from=adjust_from,
             n_repeats=repeats,
             prevalence=prevalence,
             remember_participants=remember_participants,
             n_jobs=n_jobs,
-            audit=verdict,
             progress=progress,
             **splits,
         )
+    verdict = options.find_verdict(table, read, n_jobs, splits.get("folds", "subject"))
+    model = replace(model, audit=verdict)
     save_model(model, path, overwrite=force)
     markdown, page = write_model_card(model, path, overwrite=force)
     print_verdict(table, verdict)
