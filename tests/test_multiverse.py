@@ -273,6 +273,20 @@ def test_the_command_writes_page_tables_and_json(finished, files):
         cli.multiverse(files / "study.csv", out, files / "settings.toml")
 
 
+@pytest.mark.filterwarnings("ignore:Channels without information")
+def test_a_feature_and_its_logarithm_count_as_one_unless_a_specification_has_both(cohort):
+    features = {"power": ["ap"], "logarithm": ["log_ap"], "both": ["ap", "log_ap"]}
+    choices = {"powers": {name: {"features": names} for name, names in features.items()}}
+    settings = FeatureSettings(features=["ap"], epoch=5)
+    outcome = run_multiverse(cohort.recordings, settings, choices=choices)
+    found = outcome.effects.dropna(subset=["effect"]).groupby("specification")["feature"]
+    plain, logarithm, both = (set(of_one) for _, of_one in found)
+    assert logarithm == plain
+    assert both == plain | {name.replace("ap_", "log_ap_") for name in plain}
+    of_log = outcome.effects.query("feature == 'Fp1__log_ap_alpha'")["effect"].to_numpy()
+    assert of_log[2] == outcome.effect_of("Fp1__ap_alpha")[1]
+
+
 def test_a_study_of_three_classes_is_refused(cohort):
     labels = ["a", "b", "c", "a", "b", "c", "a", "b"]
     recordings = [replace(r, label=k) for r, k in zip(cohort.recordings, labels, strict=True)]

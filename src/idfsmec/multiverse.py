@@ -9,8 +9,7 @@ same in all specifications, is about all of them together (Simonsohn et al., Nat
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,24 +20,24 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
-from scipy.stats import rankdata
+from scipy.stats import false_discovery_control, rankdata
 from sklearn.utils import gen_batches
 
 from idfsmec._parallel import on_cluster, run_tasks
 from idfsmec.audit import audit
 from idfsmec.errors import InputError
-from idfsmec.evaluation.run import method_or_ours
-from idfsmec.evaluation.tasks import UNFIT
+from idfsmec.evaluation.protocol import Protocol
+from idfsmec.evaluation.statistics import compare_folds
+from idfsmec.evaluation.tasks import UNFIT, score_fold
 from idfsmec.features.batch import extract_tables
 from idfsmec.features.settings import DEFAULT_CHOICES, Choices, FeatureSettings
-from idfsmec.metrics import Floats, fold_interval, holm, score_decisions, score_predictions
+from idfsmec.metrics import Floats, fold_interval, holm
 from idfsmec.prediction.folds import make_folds, most_splits
 from idfsmec.prediction.methods import METHODS, with_parts
-from idfsmec.prediction.samples import Samples, TrainingSamples
-from idfsmec.prediction.tuning import middle_cost
+from idfsmec.prediction.samples import FoldSamples, Samples, TrainingSamples
 from idfsmec.progress import Listener, Steps
 from idfsmec.recordings import Recording
-from idfsmec.selection import feature_effects
+from idfsmec.selection import IDFSMEC, feature_effects
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import LABEL
 
@@ -50,10 +49,8 @@ N_FIRST = 20
 AS_SET = "as set"
 #: Folds by participant of the model, and how often participants are split.
 _N_SPLITS, _N_REPEATS = 10, 3
-_N_PERMUTATIONS = 999
 # Values of the permuted statistics that are held at once.
-_BLOCK = 4_000_000
-_LOG = "log_"
+_BLOCK = 1_000_000
 
 
 class Specification(NamedTuple):
@@ -89,17 +86,14 @@ def make_specifications(
     >>> [dict(each.options) for each in make_specifications(choices=choices)]
     [{'epochs': '10 s'}, {'epochs': '4 s'}]
     """
-    base, default = settings or FeatureSettings(), {}
-    every = DEFAULT_CHOICES if choices is None else choices
-    options = {name: {str(o): dict(c) for o, c in of.items()} for name, of in every.items()}
-    for name, of_choice in list(options.items()):
+    base = settings or FeatureSettings()
+    options: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for name, of_choice in (DEFAULT_CHOICES if choices is None else choices).items():
         same = [o for o, changes in of_choice.items() if _changed(base, {o: changes}) == base]
-        if not same and choices is None:
-            del options[name]
-            continue
-        default[name] = same[0] if same else AS_SET
-        others = {o: changes for o, changes in of_choice.items() if o not in same}
-        options[name] = {default[name]: {}, **others}
+        if same or choices is not None:
+            others = {str(o): changes for o, changes in of_choice.items() if o not in same}
+            options[name] = {str(same[0]) if same else AS_SET: {}, **others}
+    default = {name: next(iter(of_choice)) for name, of_choice in options.items()}
     alone = [default | {name: o} for name in options for o in list(options[name])[1:]]
     if n_specifications < 1 + len(alone):
         raise InputError(
@@ -250,7 +244,7 @@ def run_multiverse(
     1    4 s           8         40
     """
     planned = make_specifications(settings, choices, n_specifications, seed)
-    options = pd.DataFrame([spec.options for spec in planned])
+    options, numeric = pd.DataFrame([spec.options for spec in planned]), target is not None
     with on_cluster(dask):
         extractions = extract_tables(
             recordings,
@@ -261,39 +255,29 @@ def run_multiverse(
             progress=progress,
         )
         tables = (extraction.table for extraction in extractions)
-        examine = partial(_examine, target=target)
-        examined = _in_turn(examine, tables, n_jobs, Steps("audits", len(planned), progress))
-        features = _name_alike([means for means, _ in examined])
-        y = _common_target([means for means, _ in examined], numeric=target is not None)
-        score = partial(_score, folds=_split(y, target is not None, seed))
+        steps = Steps("audits", len(planned), progress)
+        examined = _in_turn(partial(_examine, target=target), tables, n_jobs, steps)
+        means = _name_alike([of_one for of_one, _ in examined])
+        y, values = _align(means, numeric)
         steps = Steps("models", len(planned), progress)
-        scored = _in_turn(score, [means for means, _ in examined], n_jobs, steps)
-    folds, ranks = zip(*scored, strict=True)
+        work = partial(_score, folds=_split(y, numeric, seed))
+        scores, rankings = zip(*_in_turn(work, means, n_jobs, steps), strict=True)
+    classes, goal = (np.empty(0), y.to_numpy()) if numeric else np.unique(y, return_inverse=True)
+    by_specification = values.to_numpy().reshape(len(planned), len(y), -1)
+    joint = joint_test(by_specification, goal, numeric=numeric, seed=seed)
+    effects = _effects(values, y, joint, rankings, numeric)
     specifications = options.join(pd.DataFrame([facts for _, facts in examined]))
-    specifications[["score", "low", "high"]] = [
-        _interval(of_folds, None if target else len(y)) for of_folds in folds
-    ]
-    classes, goal = (np.empty(0), y) if target else np.unique(y, return_inverse=True)
-    values = np.stack([_by_name(means, y.index, features) for means, _ in examined])
-    joint = joint_test(values, goal, numeric=target is not None, seed=seed)
+    n_subjects = None if numeric else len(y)
+    specifications[["score", "low", "high"]] = [_interval(of, n_subjects) for of in scores]
     specifications["n_significant"] = (joint.q <= ALPHA).sum(axis=1)
-    effects = [
-        _effects(of_one, y, features, target is not None).assign(
-            specification=number,
-            q=joint.q[number],
-            rank=ranks[number].reindex(features).to_numpy(),
-        )
-        for number, of_one in enumerate(values)
-    ]
-    every = pd.concat(effects, ignore_index=True)
     return Multiverse(
         {str(name): list(dict.fromkeys(options[name])) for name in options},
         specifications,
-        every,
-        _summarise(every, joint, features, classes),
-        _moves(options, np.stack(folds)),
+        effects,
+        _summarise(effects, joint, classes),
+        _moves(options, np.stack(scores)),
         [str(name) for name in classes],
-        [len(y)] if target else np.bincount(goal).tolist(),
+        [len(y)] if numeric else np.bincount(goal).tolist(),
         target or LABEL,
     )
 
@@ -301,7 +285,7 @@ def run_multiverse(
 # --- one specification -----------------------------------------------------------------------
 
 
-def _in_turn(function: Any, tasks: Any, n_jobs: int | None, steps: Steps) -> list[Any]:
+def _in_turn(function: Any, tasks: Iterable[Any], n_jobs: int | None, steps: Steps) -> list[Any]:
     """Do all tasks, in processes, and return their results in order."""
     results = {}
     for number, result in run_tasks(function, tasks, n_jobs=n_jobs):
@@ -323,19 +307,25 @@ def _examine(table: FeatureTable, target: str | None) -> tuple[FeatureTable, dic
     return means, {"level": level, **facts}
 
 
-def _name_alike(tables: Sequence[FeatureTable]) -> list[str]:
-    """Return the features of all tables; a feature and its logarithm are one, where both occur."""
-    columns = list(dict.fromkeys(name for table in tables for name in map(str, table.X)))
-    alike = {name: name.replace(f"__{_LOG}", "__") for name in columns}
-    for table in tables:
-        names = [alike[name] if alike[name] in alike else name for name in map(str, table.X)]
-        table.X.columns = pd.Index(names)
-    return list(dict.fromkeys(name for table in tables for name in map(str, table.X)))
+def _name_alike(tables: Sequence[FeatureTable]) -> list[FeatureTable]:
+    """Call a feature and its logarithm alike, where a table has one and not the other."""
+    every = {name for table in tables for name in map(str, table.X)}
+    alike = {name: name.replace("__log_", "__") for name in every}
+
+    def rename(X: pd.DataFrame) -> pd.DataFrame:
+        new = {name: other for name, other in alike.items() if other in every.difference(X)}
+        return X.rename(columns=new)
+
+    return [replace(table, X=rename(table.X)) for table in tables]
 
 
-def _common_target(tables: Sequence[FeatureTable], numeric: bool) -> pd.Series:
-    """Return the class or score of every participant who is in any table, by name."""
-    known = [pd.Series(table.y.to_numpy(), index=table.subjects.astype(str)) for table in tables]
+def _align(tables: Sequence[FeatureTable], numeric: bool) -> tuple[pd.Series, pd.DataFrame]:
+    """Return the class or score of every participant who is in any table, by name, and values.
+
+    These have a row for each specification and participant, NaN where a table lacks one.
+    """
+    frames = [table.X.set_axis(table.subjects.astype(str), axis=0) for table in tables]
+    known = [table.y.set_axis(frame.index) for table, frame in zip(tables, frames, strict=True)]
     y = pd.concat(known).groupby(level=0).first()
     if not numeric and y.nunique() != 2:
         raise InputError(
@@ -343,13 +333,8 @@ def _common_target(tables: Sequence[FeatureTable], numeric: bool) -> pd.Series:
             "score (--target): leave out recordings of other classes",
             argument="target",
         )
-    return y
-
-
-def _by_name(table: FeatureTable, subjects: pd.Index, features: Sequence[str]) -> Floats:
-    """Return values of all participants and features; NaN for those that a table lacks."""
-    values = table.X.set_axis(table.subjects.astype(str), axis=0)
-    return values.reindex(index=subjects, columns=list(features)).to_numpy(dtype=np.float64)
+    every = pd.MultiIndex.from_product([range(len(frames)), y.index])
+    return y, pd.concat(frames, keys=range(len(frames))).reindex(every)
 
 
 def _split(y: pd.Series, numeric: bool, seed: int) -> list[list[NDArray[Any]]]:
@@ -367,29 +352,22 @@ def _score(
     table: FeatureTable, folds: Sequence[Sequence[NDArray[Any]]]
 ) -> tuple[Floats, pd.Series]:
     """Score the model in each fold, (n_repeats, n_splits), and rank all features."""
-    samples = Samples.of("", table)
+    samples, numeric = Samples.of("", table), table.target.is_numeric
     (method,) = with_parts([METHODS.find("all features")], "mean", "svm")
+    metric = "subject_spearman" if numeric else "roc_auc"
     scores = np.full((len(folds), len(folds[0])), np.nan)
     for place in np.ndindex(scores.shape):
-        held_out = np.isin(samples.subject_names, folds[place[0]][place[1]])
-        pipeline: Any = method.pipeline(numeric=samples.numeric, random_state=0)
-        pipeline.set_params(costs=(middle_cost(list(pipeline.costs)),))
-        train, test = (samples.take(np.flatnonzero(rows)) for rows in (~held_out, held_out))
+        test = np.isin(samples.subject_names, folds[place[0]][place[1]])
+        if not test.any():
+            continue
+        train = TrainingSamples(samples.take(np.flatnonzero(~test)))
+        fold = FoldSamples(train, samples.take(np.flatnonzero(test)), np.flatnonzero(test))
         with suppress(*UNFIT):  # too few are left in this specification
-            decisions = pipeline.fit_samples(TrainingSamples(train)).decide(test)
-            scores[place] = _score_fold(decisions, train, test)
-    ranking: Any = method_or_ours(None).pipeline(numeric=samples.numeric, random_state=0)
+            scores[place] = score_fold(method, fold, Protocol(tuning="grid"), 0).rows[0][metric]
+    ranking = pd.Series(index=samples.columns, dtype=float)
     with suppress(*UNFIT):
-        selector = ranking.fit_selector(TrainingSamples(samples), {})
-        return scores, pd.Series(selector.ranking_, index=samples.columns)
-    return scores, pd.Series(index=samples.columns, dtype=float)
-
-
-def _score_fold(decisions: Floats, train: Samples, test: Samples) -> float:
-    if test.numeric:
-        of = (decisions[:, 0], test.y, test.subjects, train.subject_scores)
-        return score_predictions(*of, ["subject_spearman"])["subject_spearman"]
-    return score_decisions(decisions, test.y, test.subjects, ["roc_auc"])["roc_auc"]
+        ranking[:] = IDFSMEC(numeric=numeric).fit(table.X, table.targets).ranking_
+    return scores, ranking
 
 
 def _interval(folds: Floats, n_subjects: float | None) -> tuple[float, float, float]:
@@ -416,7 +394,7 @@ def joint_test(
     target: ArrayLike,
     *,
     numeric: bool = False,
-    n_permutations: int = _N_PERMUTATIONS,
+    n_permutations: int = 999,
     seed: int = 0,
 ) -> JointTest:
     """Test whether features are associated with a target over all specifications together.
@@ -448,148 +426,107 @@ def joint_test(
     >>> joint_test(values, y).p_median.round(3)
     array([0.001, 1.   , 0.541])
     """
-    specifications = [_Correlated(of_one, numeric) for of_one in np.asarray(values, dtype=float)]
+    given = np.asarray(values, dtype=float)
+    seen = (~np.isnan(given)).astype(float)
+    # Of each specification and feature; their second axis is that of targets.
+    n = seen.sum(axis=1, keepdims=True)
+    given = rankdata(given, axis=1, nan_policy="omit") if numeric else given
+    centred = np.nan_to_num(given - np.nansum(given, axis=1, keepdims=True) / np.maximum(n, 1))
+    squares = (centred**2).sum(axis=1, keepdims=True)
+    has, freedom = (n > 2) & (squares > 0), np.maximum(n - 2, 1)
+    n_with = has.sum(axis=(0, 1))
+    tested = 2 * n_with >= len(has)
+
+    def statistics(targets: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return t and q by specification, target and feature; median t and largest share."""
+        y, y2 = targets @ seen, targets**2 @ seen
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spread = np.sqrt(squares * (y2 - y**2 / n))
+            # A target may not vary among those who have a feature: then t is 0.
+            r = np.clip(np.nan_to_num(targets @ centred / spread, posinf=0, neginf=0), -1, 1)
+        t = np.where(has, r * np.sqrt(freedom / np.maximum(1 - r**2, 1e-12)), np.nan)
+        q = 2 * special.stdtr(freedom, -np.abs(t))
+        for of_one, there in zip(q, has[:, 0], strict=True):
+            of_one[:, there] = false_discovery_control(of_one[:, there], axis=1)
+        sides = [((q <= ALPHA) & (side * t > 0)).sum(axis=0) for side in (1, -1)]
+        share = np.where(tested, np.maximum(*sides) / np.maximum(n_with, 1), np.nan)
+        median = np.full(share.shape, np.nan)
+        median[:, tested] = np.nanmedian(t[..., tested], axis=0)
+        return t, q, median, share
+
     goal = np.asarray(target, dtype=float)
     goal = rankdata(goal) if numeric else goal
-    has = np.stack([each.has for each in specifications])
-    t, q, median, share = _over_specifications(specifications, has, goal[None])
+    t, q, *observed = statistics(goal[None])
     rng = np.random.default_rng(seed)
     orders = rng.permuted(np.tile(np.arange(goal.size), (n_permutations, 1)), axis=1)
-    most = [
-        [np.nanmax(of, axis=1, initial=0.0) for of in (np.abs(medians), shares)]
-        for batch in gen_batches(n_permutations, max(1, _BLOCK // has.size))
-        for *_, medians, shares in [_over_specifications(specifications, has, goal[orders[batch]])]
-    ]
-    p_values = [
-        (1 + (null[:, None] >= of * (1 - 1e-9)).sum(axis=0)) / (n_permutations + 1)
-        for null, of in zip(np.hstack(most), (np.abs(median[0]), share[0]), strict=True)
-    ]
-    p_median, p_share = (np.where(np.isnan(median[0]), np.nan, p) for p in p_values)
-    return JointTest(t[0], q[0], p_median, p_share)
+    most: list[list[Floats]] = [[], []]
+    for batch in gen_batches(n_permutations, max(1, _BLOCK // has.size)):
+        for largest, of_all in zip(most, statistics(goal[orders[batch]])[2:], strict=True):
+            largest.append(np.nanmax(np.abs(of_all), axis=1, initial=0.0))
+    p_values = []
+    for largest, (of_features,) in zip(most, map(np.abs, observed), strict=True):
+        n_more = (np.hstack(largest)[:, None] >= of_features * (1 - 1e-9)).sum(axis=0)
+        p_values.append(np.where(tested, (1 + n_more) / (n_permutations + 1), np.nan))
+    return JointTest(t[:, 0], q[:, 0], *p_values)
 
 
-class _Correlated:
-    """The features of a specification, ready to be correlated with many targets."""
-
-    def __init__(self, values: Floats, numeric: bool) -> None:
-        self._seen = (~np.isnan(values)).astype(float)
-        ranked = rankdata(values, axis=0, nan_policy="omit") if numeric else values
-        self._n = self._seen.sum(axis=0)
-        centred = ranked - np.nansum(ranked, axis=0) / np.maximum(self._n, 1)
-        self._values = np.nan_to_num(centred)
-        self._squares = (self._values**2).sum(axis=0)
-        self.has: NDArray[np.bool_] = (self._n > 2) & (self._squares > 0)
-
-    def t_and_p(self, targets: Floats) -> tuple[Floats, Floats]:
-        """Return t and p for each target and feature; 0 and 1 where a target does not vary."""
-        y, y2 = targets @ self._seen, targets**2 @ self._seen
-        freedom = np.maximum(self._n - 2, 1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            spread = np.sqrt(self._squares * (y2 - y**2 / self._n))
-            r = np.clip(np.nan_to_num(targets @ self._values / spread, posinf=0, neginf=0), -1, 1)
-            t = r * np.sqrt(freedom / np.maximum(1 - r**2, 1e-12))
-        return t, 2 * special.stdtr(freedom, -np.abs(t))
-
-
-def _over_specifications(
-    specifications: Sequence[_Correlated], has: NDArray[np.bool_], targets: Floats
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return t and q, (n_targets, n_specifications, n_features), median t and largest share."""
-    t = np.full((len(targets), *has.shape), np.nan)
-    q = np.full(t.shape, np.nan)
-    for number, (each, there) in enumerate(zip(specifications, has, strict=True)):
-        of_all, p = each.t_and_p(targets)
-        t[:, number, there] = of_all[:, there]
-        q[:, number, there] = _false_discovery_rates(p[:, there])
-    n_with = has.sum(axis=0)
-    shares = [
-        ((q <= ALPHA) & (side * t > 0)).sum(axis=1) / np.maximum(n_with, 1) for side in (1, -1)
-    ]
-    tested = 2 * n_with >= len(has)
-    median = np.full((len(targets), has.shape[1]), np.nan)
-    median[:, tested] = np.nanmedian(t[..., tested], axis=1)
-    return t, q, median, np.where(tested, np.maximum(*shares), np.nan)
-
-
-def _effects(values: Floats, y: pd.Series, features: Sequence[str], numeric: bool) -> pd.DataFrame:
-    """Return the effect of each feature in a specification, its 95 % CI and p."""
-    named = feature_effects(values, y.to_numpy(), names=features, numeric=numeric)
+def _effects(
+    values: pd.DataFrame,
+    y: pd.Series,
+    joint: JointTest,
+    rankings: Sequence[pd.Series],
+    numeric: bool,
+) -> pd.DataFrame:
+    """Return the effect of each feature in each specification, its 95 % CI, p, q and rank."""
     size = "spearman" if numeric else "hedges_g"
     names = {size: "effect", f"{size}_low": "low", f"{size}_high": "high"}
-    return named.rename(columns=names)[["feature", "effect", "low", "high", "p"]]
+    frames = []
+    for number, ranking in enumerate(rankings):
+        of_one = feature_effects(values.loc[number], y.to_numpy(), numeric=numeric)
+        of_one = of_one.rename(columns=names)[["feature", *names.values(), "p"]]
+        rank = ranking.reindex(values.columns).to_numpy()
+        frames.append(of_one.assign(specification=number, q=joint.q[number], rank=rank))
+    return pd.concat(frames, ignore_index=True)
 
 
-def _summarise(
-    effects: pd.DataFrame, joint: JointTest, features: Sequence[str], classes: Any
-) -> pd.DataFrame:
+def _summarise(effects: pd.DataFrame, joint: JointTest, classes: Iterable[Any]) -> pd.DataFrame:
     """Return a row for each feature over all specifications."""
-    size, rank = (
-        effects[name].to_numpy().reshape(-1, len(features)) for name in ("effect", "rank")
-    )
-    t, there = joint.t, ~np.isnan(joint.t)
-    n_with = np.maximum(there.sum(axis=0), 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # features that no specification has
-        middle, median = np.nanmedian(t, axis=0), np.nanmedian(size, axis=0)
-    kept = there & (np.sign(t) == np.sign(middle))
-    words = np.array(["falls with the score", "rises with the score"])
-    if len(classes):
-        words = np.array([f"higher in {name}" for name in classes])
-    frame = pd.DataFrame(
-        {
-            "feature": list(features),
-            "direction": np.where(np.isnan(middle), "", words[(middle > 0).astype(int)]),
-            "effect": median,
-            "share_direction": kept.sum(axis=0) / n_with,
-            "share_first": (rank <= N_FIRST).sum(axis=0) / n_with,
-            "share_significant": (kept & (joint.q <= ALPHA)).sum(axis=0) / n_with,
-            "p_median": joint.p_median,
-            "p_share": joint.p_share,
-            "t": np.abs(middle),
-        }
-    )
+    by_feature = effects.assign(first=effects["rank"] <= N_FIRST).groupby("feature", sort=False)
+    middle = pd.DataFrame(joint.t).median().to_numpy()
+    kept = np.sign(joint.t) == np.sign(middle)
+    n_with = np.maximum((~np.isnan(joint.t)).sum(axis=0), 1)
+    words = [f"higher in {name}" for name in classes]
+    words = words or ["falls with the score", "rises with the score"]
+    frame = by_feature["effect"].median().rename("effect").reset_index()
+    higher = np.array(words)[(middle > 0).astype(int)]
+    frame.insert(1, "direction", np.where(np.isnan(middle), "", higher))
+    frame["share_direction"] = kept.sum(axis=0) / n_with
+    frame["share_first"] = by_feature["first"].sum().to_numpy() / n_with
+    frame["share_significant"] = (kept & (joint.q <= ALPHA)).sum(axis=0) / n_with
+    frame["p_median"], frame["p_share"] = joint.p_median, joint.p_share
+    frame["t"] = np.abs(middle)
     ordered = frame.sort_values(["p_median", "t"], ascending=[True, False], ignore_index=True)
     return ordered.drop(columns="t")
 
 
-def _false_discovery_rates(p: Floats) -> Floats:
-    """Return the rates of Benjamini and Hochberg in each row."""
-    order = np.argsort(p, axis=1)
-    n = p.shape[1]
-    scaled = np.take_along_axis(p, order, axis=1) * n / np.arange(1, n + 1)
-    least = np.minimum.accumulate(scaled[:, ::-1], axis=1)[:, ::-1]
-    q = np.empty_like(p)
-    np.put_along_axis(q, order, np.minimum(least, 1.0), axis=1)
-    return q
-
-
-def _moves(options: pd.DataFrame, folds: Floats) -> pd.DataFrame:
+def _moves(options: pd.DataFrame, scores: Floats) -> pd.DataFrame:
     """Return by how much each option moves the score at equal other choices.
 
     In every fold scores are regressed on all options; the folds give the CI.
     """
-    names = [(name, o) for name in options for o in dict.fromkeys(options[name])]
-    names = [(name, o) for name, o in names if o != options[name].iloc[0]]
-    design = [np.ones(len(options)), *((options[name] == o).to_numpy(float) for name, o in names)]
+    default = options.iloc[0]
+    names = list(map(str, options))
+    others = [(c, o) for c in names for o in dict.fromkeys(options[c]) if o != default[c]]
+    design = [np.ones(len(options)), *((options[c] == o).to_numpy(float) for c, o in others)]
     solve = np.linalg.pinv(np.column_stack(design))[1:]
-    moved = np.einsum("os,srf->orf", solve, folds)
-    rows = []
-    for (name, o), of_folds in zip(names, moved, strict=True):
-        row = {
-            "choice": name,
-            "option": o,
-            "instead_of": options[name].iloc[0],
-            "difference": np.nan,
-        }
-        row |= dict.fromkeys(("low", "high", "p"), np.nan)
-        if not np.isnan(of_folds).all():
-            ci = fold_interval(of_folds)
-            t = abs(ci.mean) / max(ci.standard_error, 1e-12)
-            p = 2 * special.stdtr(max(ci.degrees_of_freedom, 1), -t)
-            row |= {"difference": ci.mean, "low": ci.low, "high": ci.high, "p": p}
-        rows.append(row)
-    moves = pd.DataFrame(
-        rows, columns=["choice", "option", "instead_of", "difference", "low", "high", "p"]
+    folds = pd.MultiIndex.from_product([range(n) for n in scores.shape[1:]])
+    moved = pd.DataFrame((solve @ scores.reshape(len(scores), -1)).T, folds)
+    # From nothing what is moved is taken away.
+    ci = compare_folds(-moved.assign(nothing=0.0), "nothing").set_index("method")
+    moves = pd.DataFrame(others, columns=["choice", "option"])
+    moves["instead_of"] = moves["choice"].map(default)
+    moves = moves.join(
+        ci[["difference", "low", "high", "p_value"]].rename(columns={"p_value": "p"})
     )
     known = moves["p"].notna()
     moves.loc[known, "p"] = holm(moves.loc[known, "p"].to_numpy())

@@ -219,8 +219,10 @@ def test_conditions_are_released_side_by_side_and_ranked_apart(tmp_path):
     X.loc[(y == "MDD") & (rows["condition"] == "closed"), "b__y"] += 2
     names = np.tile([f"s{i}" for i in range(120)], 2)
     FeatureTable(X, y, names, rows=rows).write(tmp_path / "t.parquet")
-    words = ["-o", tmp_path / "s.summary", "--ledger", tmp_path / "l", "--condition"]
-    done = run("summarise", tmp_path / "t.parquet", *words, "open,closed")
+    (tmp_path / "study.key").write_bytes(bytes(range(32)))  # decides folds
+    words = ["-o", tmp_path / "s.summary", "--ledger", tmp_path / "l"]
+    words += ["--study-key", tmp_path / "study.key", "--condition", "open,closed"]
+    done = run("summarise", tmp_path / "t.parquet", *words)
     assert done.exit_code == 0, done.text
     ranking = tmp_path / "r.csv"
     for condition, first in (([], "b (closed)"), (["--condition", "closed"], "b")):

@@ -80,6 +80,17 @@ def test_predict_writes_a_table_and_pages(model, newcomers, tmp_path):
     assert "no diagnosis" in (tmp_path / "pages" / "s00.html").read_text()
 
 
+def test_predict_points_to_validate_where_a_table_has_labels(model, newcomers, tmp_path):
+    line = f"to measure the model: idfsmec validate {model} "
+    said = run("predict", model, newcomers, "-o", tmp_path / "p.csv").stderr
+    assert line in " ".join(said.split())
+    table = FeatureTable.read(newcomers)
+    unknown = FeatureTable(table.X, np.repeat("?", len(table)), table.subjects)
+    path = unknown.write(tmp_path / "unknown.parquet")
+    said = run("predict", model, path, "-o", tmp_path / "q.csv").stderr
+    assert line not in " ".join(said.split())
+
+
 def test_a_small_cap_gets_its_answer_and_its_warning(model, newcomers, tmp_path):
     small = FeatureTable.read(newcomers).select_channels(["E1"]).write(tmp_path / "small.csv")
     result = run("predict", model, small, "-o", tmp_path / "p.csv")

@@ -7,6 +7,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
 from idfsmec._validation import derive_seed
@@ -93,6 +94,14 @@ def test_three_classes_and_few_people():
 def test_the_default_says_which_channels_it_uses():
     model = train_model(make_cohort(n_subjects=16, effect=3.0), n_splits=2, n_repeats=1)
     assert set(list(model.performance["channels"])[:2]) == {"E1", "E2"}
+
+
+@pytest.mark.parametrize("n_missing", [0, 1])
+def test_a_classifier_that_takes_no_missing_values_says_what_to_do(n_missing):
+    table = make_cohort(n_subjects=8)
+    table.X.iloc[:n_missing, 0] = np.nan
+    with pytest.raises(InputError, match=r"GaussianNB does not take NaN, .* before it, sklearn"):
+        train_model(table, GaussianNB(), n_splits=2, n_repeats=1)
 
 
 def test_one_person_in_a_class_is_refused():

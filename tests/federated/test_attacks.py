@@ -252,6 +252,13 @@ def test_a_column_computed_from_others_is_refused_if_a_participant_lacks_one(tmp
     assert "follows from that of others" in vouched
 
 
+def test_a_name_with_brackets_is_an_electrode_in_a_condition_only_if_conditions_were_asked_for(
+    tmp_path,
+):
+    table = cohort(60, **WIDE | {"channels": ("F3", "F4", "F4 (minus F3)"), "missing": 0.1})
+    assert "No electrode has the name F4 (minus F3)" in Site(tmp_path).refusal(table)
+
+
 @pytest.mark.parametrize("all_lack_some", [False, True])
 def test_an_asymmetry_that_is_a_feature_of_an_electrode_is_refused(tmp_path, all_lack_some):
     """F4 less F3 and less the asymmetry, over those who have them, is who lacks F3."""
@@ -272,6 +279,36 @@ def test_an_asymmetry_that_is_a_feature_of_an_electrode_is_refused(tmp_path, all
     what = "A column of F3 or F4 follows from" if all_lack_some else "Column 'F3__asymmetry'"
     assert what in refused
     Site(tmp_path).release(changed(table, lambda X: derive(X, lacking="")))
+
+
+def twice(n, seed=0):
+    """Two recordings of each participant, and which row is the second one of s005."""
+    table = FeatureTable.concat([cohort(n, epochs=1, seed=seed + at, **WIDE) for at in (0, 9)])
+    return table, ((table.subjects == "s005") & table.subjects.duplicated()).to_numpy()
+
+
+def total(X, *channels):
+    return sum(X[f"{channel}__f{j}"] for channel in channels for j in range(8))
+
+
+@pytest.mark.parametrize(
+    ("column", "compute", "words"),
+    [
+        ("FAA__f0", lambda X: X["F4__f0"] - X["F3__f0"], "No electrode has the name FAA"),
+        ("F3__asymmetry", lambda X: X["F4__f0"] - X["F3__f0"], "Column 'F3__asymmetry' follows"),
+        ("F3__total", lambda X: total(X, "F4") - total(X, "F3"), "A column of F3 or F4 follows"),
+        ("F3__region", lambda X: total(X, "F3", "F4", "C3"), "A column of F3 or F4 or C3 follows"),
+    ],
+)
+def test_a_computed_column_is_refused_if_a_participant_lacks_its_channel_in_one_recording(
+    tmp_path, column, compute, words
+):
+    """What is left of the sums is the difference of this participant's two recordings."""
+    table, lacks = twice(110)
+    X = table.X.assign(**{column: compute(table.X)})
+    X.loc[lacks, X.columns.str.startswith(("F3", "FAA"))] = np.nan
+    part = X.copy() if column != "F3__region" else X.filter(regex="^F|^C3")
+    assert words in Site(tmp_path).refusal(FeatureTable(part, table.y, table.subjects))
 
 
 def test_a_class_cannot_be_divided_later(tmp_path):
@@ -378,6 +415,45 @@ def test_a_condition_computed_from_others_is_refused_if_a_participant_lacks_it(t
     ]
     refused = Site(tmp_path).refusal(FeatureTable.concat(parts), conditions=list(values))
     assert "a difference of conditions (F3 (eo), F3 (ec), F3 (both))" in refused
+
+
+def test_a_computed_condition_is_refused_if_a_participant_lacks_a_sample_of_it(tmp_path):
+    (eo, lacks), (ec, _) = twice(40), twice(40, seed=1)
+    values = {"eo": eo.X, "ec": ec.X, "react": eo.X - ec.X.to_numpy()}
+    parts = []
+    for name, X in values.items():
+        keep = ~lacks | (name == "eo")
+        rows = pd.DataFrame({"condition": [name] * keep.sum()})
+        y, subjects = eo.y[keep].to_numpy(), eo.subjects[keep].to_numpy()
+        parts.append(FeatureTable(X[keep].reset_index(drop=True), y, subjects, rows=rows))
+    refused = Site(tmp_path).refusal(FeatureTable.concat(parts), conditions=list(values))
+    assert "conditions (F3 (eo), F3 (ec), F3 (react))" in refused
+    two = FeatureTable.concat(parts[:2])
+    path = Site(tmp_path, "two").release(two, conditions=["eo", "ec"])
+    assert "same participants" in Summary.read(path).sites[0].dependence
+
+
+@pytest.mark.parametrize("conditions", [["eo"], ["eo", "ec"]])
+def test_a_condition_that_was_released_is_known_under_other_names(tmp_path, conditions):
+    """Also as the mean of conditions that were released side by side."""
+    table, site = two_conditions(60, ""), Site(tmp_path)
+    site.release(table, conditions=["eo", "ec"])
+    later = without(table.select_conditions(conditions), "s007")
+    assert "who thus has two names" in site.refusal(
+        changed(later.by_subject(), name=lambda name: f"p{int(name[1:]) + 500}")
+    )
+
+
+def test_recordings_before_and_after_are_known_one_by_one_under_other_names(tmp_path):
+    before, after = (cohort(60, seed=seed, **WIDE) for seed in (5, 6))
+    site, labels = Site(tmp_path), ["before"] * len(before) + ["after"] * len(after)
+    X = pd.concat([before.X, after.X], ignore_index=True)
+    site.release(FeatureTable(X, labels, [*before.subjects, *after.subjects]))
+    for table in (
+        without(before, "s007"),
+        FeatureTable(X, before.y.tolist() + after.y.tolist(), [*before.subjects, *after.subjects]),
+    ):
+        assert "who thus has two names" in site.refusal(changed(table, name="day1-{}x".format))
 
 
 def test_studies_that_overlap_are_refused_under_any_key(tmp_path):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import print_error, say, say_next, shown, warnings_as_lines
+from idfsmec.cli.console import print_error, say, say_next, shown_recordings
 from idfsmec.cli.options import AnyPath, Names, OnError
 from idfsmec.errors import InputError
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     config="TOML file with settings of signal processing, features and detection. Options "
     "override it.",
     write_config="Write all settings with their descriptions to this TOML file, and exit.",
-    data="Folder with your copy of a data set.",
-    labels="Column of the labels (BIDS, tdbrain), or rule for them (pred-d003).",
     condition="Keep recordings of these conditions, separated by commas; for BIDS also task-rest, "
     "acq-EC or run-1.",
     processing="BIDS derivatives: files to read, by proc- or desc- entity. By default clean.",
@@ -78,7 +76,6 @@ def features(
     """
     from idfsmec._parallel import count_jobs
     from idfsmec.features.batch import check_table_path, extract_to_file
-    from idfsmec.recordings import check_duplicates, find_recordings
     from idfsmec.recordings.sources import check_source, draft_manifest, is_plain_folder
 
     names = options.split_names(features)
@@ -102,23 +99,15 @@ def features(
         # Workers are in another folder; the name of a data set stays.
         source = str(Path(source).absolute()) if Path(source).exists() else source
         data = data and Path(data).absolute()
-    with warnings_as_lines(), shown("looking for recordings and duplicates"):
-        recordings = find_recordings(
-            str(source),
-            data=data,
-            labels=labels,
-            condition=options.split_names(condition),
-            processing=processing,
-            absent_ok=on_error == "skip",
-        )
-        recordings = check_duplicates(recordings)
-    with shown("recordings", describe=lambda outcome: Path(outcome.source).name) as progress:
+    asked = {"data": data, "labels": labels, "processing": processing}
+    recordings = options.find_recordings(str(source), on_error, condition, **asked)
+    with shown_recordings() as progress:
         extraction = extract_to_file(
             recordings,
             output,
             settings,
             n_jobs=n_jobs,
-            on_error="skip" if on_error == "skip" else "raise",
+            on_error=options.failing(on_error),
             overwrite=force,
             progress=progress,
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from idfsmec._files import check_writable
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import say, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import say, show_frame, shown
 from idfsmec.cli.options import AnyPath, Names, OnError
 
 if TYPE_CHECKING:
@@ -22,12 +22,10 @@ if TYPE_CHECKING:
         f"or {', '.join(options.DATA_SETS)} with --data.",
         "source",
     ),
-    config="TOML file with the settings of the default specification and [choices], as idfsmec "
+    config="TOML file with the settings of the default specification and the choices, as idfsmec "
     "features --write-config writes it.",
     specifications="Number of specifications: the default, each choice changed alone, and random "
     "combinations.",
-    data="Folder with your copy of a data set.",
-    labels="Column of the labels (BIDS, tdbrain), or rule for them (pred-d003).",
     condition="Keep recordings of these conditions, separated by commas.",
 )
 @options.clustered
@@ -62,7 +60,6 @@ def multiverse(
     from idfsmec.features import FeatureSettings
     from idfsmec.features.settings import read_choices
     from idfsmec.multiverse import make_specifications, run_multiverse
-    from idfsmec.recordings import check_duplicates, find_recordings
     from idfsmec.report.multiverse import FILES, describe_multiverse, write_multiverse
     from idfsmec.report.style import refuse_existing
 
@@ -72,16 +69,9 @@ def multiverse(
     settings = FeatureSettings() if config is None else FeatureSettings.from_toml(config)
     choices = None if config is None else read_choices(config)
     make_specifications(settings, choices, specifications)  # for what it refuses
-    with warnings_as_lines(), shown("looking for recordings and duplicates"):
-        recordings = find_recordings(
-            source,
-            data=data,
-            labels=labels,
-            condition=options.split_names(condition),
-            absent_ok=on_error == "skip",
-        )
-        recordings = check_duplicates(recordings)
-    with warnings_as_lines(), shown() as progress:
+    asked = {"data": data, "labels": labels}
+    recordings = options.find_recordings(str(source), on_error, condition, **asked)
+    with shown() as progress:
         outcome = run_multiverse(
             recordings,
             settings,
@@ -89,7 +79,7 @@ def multiverse(
             n_specifications=specifications,
             target=target,
             n_jobs=jobs,
-            on_error="skip" if on_error == "skip" else "raise",
+            on_error=options.failing(on_error),
             parts=out / "parts",
             progress=progress,
         )

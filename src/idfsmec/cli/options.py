@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 import typer
 
 from idfsmec._files import check_readable, check_writable
-from idfsmec.cli.console import remark
+from idfsmec.cli.console import remark, shown
 from idfsmec.errors import ExistingFileError, InputError
 
 if TYPE_CHECKING:
+    from idfsmec.recordings import Recording
     from idfsmec.table import FeatureTable
 
     Names = str | Sequence[str] | Sequence[float]
@@ -50,6 +51,8 @@ SHARED = {
     "dask": "Address of a Dask scheduler, in place of --jobs.",
     "per": "participant: use means by participant, for tables that do not fit into memory.",
     "on_error": "Stop at a recording that fails, or skip it.",
+    "data": "Folder with your copy of a data set.",
+    "labels": "Column of the labels (BIDS, tdbrain), or rule for them (pred-d003).",
     "methods": 'Names, such as "IDFS-MEC,mRMR,ANOVA F". By default all but slow ones.',
     "imputer": "Imputer of all methods: mean, neighbours, factors or indicators.",
     "classifier": "Classifier of all methods: svm, ridge, idfsmec or boosting.",
@@ -242,6 +245,34 @@ def check_cluster(address: str | None) -> None:
             "can read the tables and run programs there. Use tls:// outside of a trusted network",
             "yellow",
         )
+
+
+def failing(on_error: str) -> str:
+    """Return what the library calls it to stop at a recording that fails, or to skip it."""
+    return "skip" if on_error == "skip" else "raise"
+
+
+def find_recordings(source: str, on_error: str, condition: Any, **asked: Any) -> list[Recording]:
+    """Find the recordings of a study, each once; refuse those that two participants share."""
+    from idfsmec import recordings
+
+    asked |= {"condition": split_names(condition), "absent_ok": on_error == "skip"}
+    with shown("looking for recordings and duplicates"):
+        return recordings.check_duplicates(recordings.find_recordings(source, **asked))
+
+
+def find_verdict(
+    path: AnyPath, table: FeatureTable, n_jobs: int, folds: str = "subject"
+) -> Mapping[str, str]:
+    """Return the verdict that is stored beside a table, or that of an audit which is run now."""
+    from idfsmec.audit import audit
+    from idfsmec.table.verdicts import stored_verdict
+
+    if stored := stored_verdict(Path(path), table):
+        return stored
+    with shown("audit") as progress, naming(path):
+        asked: dict[str, Any] = {"folds": folds, "n_jobs": n_jobs, "progress": progress}
+        return audit(table, parts=["eeg"], **asked).verdict
 
 
 def read_table(path: Path, condition: Any, per: str | None, name: object = "") -> FeatureTable:

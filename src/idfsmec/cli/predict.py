@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import (
-    print_verdict,
-    remark,
-    say,
-    say_open,
-    show_frame,
-    shown,
-    warnings_as_lines,
-)
+from idfsmec.cli.console import print_verdict, remark, say, say_page, show_frame, shown_recordings
 from idfsmec.cli.options import AnyPath, AnyPaths, OnError
 from idfsmec.errors import listing
 
@@ -24,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from idfsmec.prediction import Model
-    from idfsmec.prediction.subjects import Predictions
+    from idfsmec.table import FeatureTable
 
 N_SHOWN = 20
 _TABLES = (".parquet", ".pq", ".csv", ".csv.gz")
@@ -63,57 +56,60 @@ def predict(
     outside. For many recordings make a table first: idfsmec features has --jobs.
     For research; not a medical device.
     """
-    import pandas as pd
-
     from idfsmec._files import check_writable, write_csv
-    from idfsmec.prediction import load_model
-    from idfsmec.prediction.subjects import Predictions
+    from idfsmec.prediction import load_model, predict_subjects
 
     paths = [file for path in options.paths(sources) for file in _files_of(path)]
     output = options.check_output(output, ".csv", force, [Path(model), *paths])
     if pages is not None:
         check_writable(Path(pages) / "index.html")
-    with warnings_as_lines():
-        loaded = load_model(model)
-        parts = list(_predict(loaded, paths, on_error == "skip", allow_unusual))
+    loaded = load_model(model)
+    named, parts = _read(loaded, paths, options.failing(on_error)), []
+    for name, table in named:
+        with options.naming(name):
+            parts.append(predict_subjects(loaded, table, allow_unusual=allow_unusual))
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
+    subjects = tuple(subject for part in parts for subject in part.subjects)
+    whole = replace(parts[0], subjects=subjects, notes=notes)
     if pages is not None:
-        subjects = tuple(subject for part in parts for subject in part.subjects)
-        whole = Predictions(subjects, notes, tuple(loaded.classes))
         from idfsmec.report import write_subject_pages
 
         write_subject_pages(loaded, whole, Path(pages), overwrite=force)
-    frame = pd.concat([part.frame for part in parts], ignore_index=True)
+    frame = whole.frame
     write_csv(output, frame)
     _print_predictions(frame)
     print_verdict("the model's training data", loaded.audit)
     for note in notes:
         remark(f"note: {note}")
+    if known := next((name for name, table in named if _has_labels(loaded, table)), None):
+        remark(f"note: {known} has labels; to measure the model: idfsmec validate {model} {known}")
     say(f"predictions of {len(frame)} participants:", output)
     if pages is not None:
-        say("pages:", pages)
-        say_open(pages)
+        say_page("pages", pages)
     return frame
 
 
-def _predict(
-    model: Model, sources: Sequence[Path], skip: bool, allow_unusual: bool
-) -> Iterator[Predictions]:
-    """Predict the subjects of each table, and of all recordings together."""
-    from idfsmec.prediction import extract_subjects, predict_subjects
+def _read(model: Model, sources: Sequence[Path], on_error: str) -> list[tuple[str, FeatureTable]]:
+    """Read each table, and compute one of all recordings together."""
+    from idfsmec.prediction import extract_subjects
     from idfsmec.table import FeatureTable
 
     tables = [path for path in sources if _is_table(path)]
     files = [path for path in sources if path not in tables]
     named = [(str(path), FeatureTable.read(path)) for path in tables]
     if files:
-        on_error = "skip" if skip else "raise"
-        with shown("recordings", describe=lambda outcome: Path(outcome.source).name) as progress:
+        with shown_recordings() as progress:
             extracted = extract_subjects(model, files, on_error=on_error, progress=progress)
         named.append((", ".join(map(str, files[:3])), extracted))
-    for name, table in named:
-        with options.naming(name):
-            yield predict_subjects(model, table, allow_unusual=allow_unusual)
+    return named
+
+
+def _has_labels(model: Model, table: FeatureTable) -> bool:
+    """Return whether a table has what the model predicts."""
+    if model.score is not None and not model.grades:
+        return table.rows is not None and model.score in table.rows
+    labels = {str(label) for label in table.y}
+    return len(labels) > 1 and labels <= set(map(str, model.grades or model.classes))
 
 
 def _files_of(path: Path) -> list[Path]:

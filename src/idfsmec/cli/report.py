@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from idfsmec.cli.app import command
-from idfsmec.cli.console import say, say_open, shown
+from idfsmec.cli.console import say_page, shown
 from idfsmec.cli.options import AnyPath, argument
 
 
@@ -31,6 +31,5 @@ def report(
         from idfsmec.report import write_report
 
         page = write_report(folder, reliability=reliability, overwrite=force, progress=progress)
-    say("report:", page)
-    say_open(page)
+    say_page("report", page)
     return page

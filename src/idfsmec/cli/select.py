@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import print_verdict, say, say_next, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import print_verdict, say, say_next, show_frame, shown
 from idfsmec.cli.options import AnyPath, AnyPaths, Harmonize, Names, Per
 from idfsmec.errors import InputError
 
@@ -111,7 +111,7 @@ def select(
         joined = _read(paths, target, order, condition, per, harmonize, adjusting, electrodes)
         table, verdicts = joined
         numeric = table.target.is_numeric
-        with warnings_as_lines(), options.naming(paths[0]):
+        with options.naming(paths[0]):
             if tune:
                 selector = _tune(table, k, dask)
             else:
@@ -127,13 +127,13 @@ def select(
                         progress=progress,
                     )
                     stability = halves.fit(table.X, table.targets)
-    features, channels = ranking_frame(selector), channel_frame(selector)
+    adjusted = None
+    if table is not None and not adjust and (selector.numeric or selector.classes_.size == 2):
+        adjusted = _at_equal_age_and_sex(table)
+    features = ranking_frame(selector, stability=stability, adjusted=adjusted)
+    channels = channel_frame(selector)
     dead = selector.missingness_.set_index("channel")["dead"]
     channels = channels[~dead.loc[channels["channel"]].to_numpy()]
-    if stability is not None and table is not None:
-        features = _add_shares(features, table, stability)
-    if table is not None and not adjust and (selector.numeric or selector.classes_.size == 2):
-        features = _add_adjusted(features, table)
     write_csv(output, features)
     if table is not None and table.target.is_numeric:
         _print_target(table)
@@ -145,7 +145,8 @@ def select(
     for path, verdict in zip(paths, verdicts, strict=True):
         print_verdict(path, verdict)
     say(f"ranking of {len(features)} features:", output)
-    _print_next(paths, options.target_words(target, order))
+    if not _has_summary(paths):
+        say_next("benchmark", *paths, *options.target_words(target, order), "--out results")
     return features
 
 
@@ -202,18 +203,17 @@ def _read(
     from idfsmec.table import FeatureTable
     from idfsmec.table.verdicts import stored_verdict
 
-    with warnings_as_lines():
-        tables = [options.read_table(path, condition, per) for path in paths]
-        table = tables[0] if len(tables) == 1 else FeatureTable.concat(tables)
-        table = options.take_target(table, target, order, paths[0])
-        tables = [table] if len(tables) == 1 else tables
-        verdicts = [stored_verdict(*pair) for pair in zip(paths, tables, strict=True)]
-        with options.naming(paths[0]):
-            corrections = make_corrections(table.y.unique(), harmonize, *adjust)
-            table = correct_table(table, corrections) if corrections else table
-            if electrodes is not None:
-                table = table.select_channels(choose_electrodes(table, electrodes))
-            return table, verdicts
+    tables = [options.read_table(path, condition, per) for path in paths]
+    table = tables[0] if len(tables) == 1 else FeatureTable.concat(tables)
+    table = options.take_target(table, target, order, paths[0])
+    tables = [table] if len(tables) == 1 else tables
+    verdicts = [stored_verdict(*pair) for pair in zip(paths, tables, strict=True)]
+    with options.naming(paths[0]):
+        corrections = make_corrections(table.y.unique(), harmonize, *adjust)
+        table = correct_table(table, corrections) if corrections else table
+        if electrodes is not None:
+            table = table.select_channels(choose_electrodes(table, electrodes))
+        return table, verdicts
 
 
 def _fit(tuned: IDFSMECCV, table: FeatureTable) -> IDFSMECCV:
@@ -250,9 +250,9 @@ def _select_from_sums(
     from idfsmec.selection import IDFSMEC
 
     if len(paths) == 1 and paths[0].is_dir() and not (conditions or harmonize):
-        with warnings_as_lines(), shown("summing up"):  # the means of participants are not kept
+        with shown("summing up"):  # the means of participants are not kept
             return IDFSMEC(**settings).fit(paths[0])
-    with warnings_as_lines(), shown("summing up"):
+    with shown("summing up"):
         summaries = [
             Summary.read(path)
             if path.suffix.lower() == ".summary"
@@ -262,45 +262,19 @@ def _select_from_sums(
         if conditions:
             summaries = [summary.take(conditions=conditions) for summary in summaries]
     study_of(summaries, names=[str(path) for path in paths])  # names the files that do not fit
-    with warnings_as_lines(), shown("ranking"):
+    with shown("ranking"):
         return IDFSMEC(**settings).fit_summaries(summaries, harmonize=harmonize)
 
 
-def _add_shares(
-    features: pd.DataFrame, table: FeatureTable, stability: StabilitySelector
-) -> pd.DataFrame:
-    """Add the share of halves that selected each feature, and whether it is stable."""
-    import pandas as pd
-
-    names = pd.Index(features["channel"] + "__" + features["feature"])
-    columns = table.X.columns.get_indexer(names)
-    dead = features["channel"].isin(stability.channel_names_[stability.dead_channels_])
-    share = pd.Series(stability.frequencies_[columns]).mask(dead)
-    return features.assign(frequency=share, stable=stability.support_[columns])
-
-
-def _add_adjusted(features: pd.DataFrame, table: FeatureTable) -> pd.DataFrame:
-    """Add the difference, or correlation, at equal age and sex, as far as the table has them."""
+def _at_equal_age_and_sex(table: FeatureTable) -> pd.DataFrame | None:
+    """Return differences, or correlations, at equal age and sex, as far as the table has them."""
     from idfsmec.selection.effects import adjusted_effects
 
     known = [name for name in ("age", "sex") if table.rows is not None and name in table.rows]
     if not known or table.rows is None:
-        return features
-    adjusted = adjusted_effects(
-        table.X,
-        table.targets,
-        table.subjects,
-        table.rows[known],
-        numeric=table.target.is_numeric,
-    )
-    names = features["channel"] + "__" + features["feature"]
-    adjusted = adjusted.set_index(table.X.columns).loc[names]
-    return features.join(adjusted.reset_index(drop=True))
-
-
-def _print_next(paths: Sequence[Path], target: Sequence[str]) -> None:
-    if not _has_summary(paths):
-        say_next("benchmark", *paths, *target, "--out results")
+        return None
+    of_table = table.X, table.targets, table.subjects, table.rows[known]
+    return adjusted_effects(*of_table, numeric=table.target.is_numeric)
 
 
 def _print_target(table: FeatureTable) -> None:

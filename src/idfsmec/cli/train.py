@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import print_verdict, say, say_next, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import print_verdict, say, say_next, show_frame, shown
 from idfsmec.cli.options import AnyPath, Folds, Harmonize, Names, Per
 
 if TYPE_CHECKING:
@@ -61,68 +62,45 @@ def train(
     the audit is run if none is stored beside the table. By default up to 10 folds.
     For research; not a medical device.
     """
-    import pandas as pd
-
     from idfsmec._parallel import count_jobs
-    from idfsmec.audit import audit
     from idfsmec.evaluation import train_model
     from idfsmec.prediction import save_model
-    from idfsmec.prediction.adjuster import check_corrections, make_corrections
-    from idfsmec.prediction.folds import make_folds
-    from idfsmec.prediction.methods import find_methods
     from idfsmec.prediction.model import check_model_path
     from idfsmec.report.documents import card_paths, metric_rows, write_model_card
-    from idfsmec.table.verdicts import stored_verdict
 
     path = options.check_output(output, ".skops", force, [Path(table)])
     check_model_path(path, overwrite=force)
     for card in card_paths(path):
         options.check_output(card, card.suffix, force, [Path(table)])
     options.check_numbers(repeats=repeats)
-    if method is not None:
-        find_methods([method])  # before the audit, which takes a while
-    adjusting = options.split_names(adjust) or []
     splits, n_jobs = options.parse_folds(folds), count_jobs(jobs)
     read = options.read_table(Path(table), condition, per)
-    with warnings_as_lines():
-        read = options.take_target(read, target, order, table)
-    numeric = read.target.is_numeric
-    if "n_splits" in splits:
-        with options.naming(table):
-            # Refuses too many, before the audit.
-            make_folds(read.targets, read.subjects, **splits, numeric=numeric)
-    classes: list[Any] = [] if numeric else read.y.unique().tolist()
-    with options.naming(table):
-        check_corrections(read, make_corrections(classes, False, adjusting, adjust_from))
-    verdict = stored_verdict(Path(table), read)
-    if not verdict:
-        by = splits.get("folds", "subject")
-        with shown("audit") as progress, options.naming(table):
-            audited = audit(read, parts=["eeg"], folds=by, n_jobs=n_jobs, progress=progress)
-        verdict = audited.verdict
-    with warnings_as_lines(), shown("folds") as progress, options.naming(table):
+    read = options.take_target(read, target, order, table)
+    with shown("folds") as progress, options.naming(table):
         model = train_model(
             read,
             method,
             electrodes=electrodes,
             harmonize=options.parse_harmonize(harmonize),
-            adjust=adjusting,
+            adjust=options.split_names(adjust) or (),
             adjust_from=adjust_from,
             n_repeats=repeats,
             prevalence=prevalence,
             remember_participants=remember_participants,
             n_jobs=n_jobs,
-            audit=verdict,
             progress=progress,
             **splits,
         )
+    verdict = options.find_verdict(table, read, n_jobs, splits.get("folds", "subject"))
+    model = replace(model, audit=verdict)
     save_model(model, path, overwrite=force)
     markdown, page = write_model_card(model, path, overwrite=force)
     print_verdict(table, verdict)
-    names = {"name": "score", "value": "value", "ci": "95 % CI", "chance_level": "chance"}
-    cells = pd.DataFrame(metric_rows(model))[list(names)].rename(columns=names)
+    names = ("name", "value", "ci", "chance_level")
+    cells = [[row[name] for name in names] for row in metric_rows(model)]
     red = "; acquisition may explain it" if model.audit["level"] == "red" else ""
-    show_frame(f"Performance on held-out participants{red}", cells)
+    header = ("score", "value", "95 % CI", "chance")
+    show_frame(f"Performance on held-out participants{red}", cells, header)
     if electrodes is not None:
         say("electrodes:", ", ".join(model.channels))
     say("model:", path)

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import (
-    print_verdict,
-    remark,
-    say,
-    say_open,
-    show_frame,
-    shown,
-    warnings_as_lines,
-)
+from idfsmec.cli.console import print_verdict, remark, say, say_page, show_frame, shown_recordings
 from idfsmec.cli.options import AnyPath, Names, OnError, Per
 
 if TYPE_CHECKING:
@@ -66,16 +58,14 @@ def validate(
     stored beside it. Participants that the model is known to be trained on are
     left out. For research; not a medical device.
     """
-    import pandas as pd
-
     from idfsmec._files import check_writable
     from idfsmec._parallel import count_jobs
-    from idfsmec.audit import audit
-    from idfsmec.errors import ExistingFileError, listing
+    from idfsmec.errors import listing
     from idfsmec.evaluation import validate as validate_model
     from idfsmec.evaluation.clinical import check_prevalence
     from idfsmec.evaluation.validation import with_target_of
     from idfsmec.prediction import load_model
+    from idfsmec.report.style import refuse_existing
     from idfsmec.report.validation import (
         FILES,
         HEADER,
@@ -83,57 +73,49 @@ def validate(
         score_rows,
         write_validation,
     )
-    from idfsmec.table.verdicts import stored_verdict
 
     out, path, n_jobs = Path(out), Path(source), count_jobs(jobs)
-    check_writable(*(out / file for file in FILES))
-    for file in FILES:
-        if (out / file).exists() and not force:
-            raise ExistingFileError(out / file)
-        options.refuse_inputs(out / file, [Path(model), path])
+    files = [out / file for file in FILES]
+    check_writable(*files)
+    refuse_existing(force, *files)
+    for file in files:
+        options.refuse_inputs(file, [Path(model), path])
     check_prevalence(prevalence)
-    with warnings_as_lines():
-        loaded = load_model(model)
-        if _is_manifest(path):
-            table = _extract(loaded, path, on_error == "skip", n_jobs)
-            table = options.take_condition(table, condition, path)
-        else:
-            table = options.read_table(path, condition, per)
-        with options.naming(path):
-            table = with_target_of(loaded, table)
-            validation = validate_model(
-                loaded, table, prevalence=prevalence, include_training=include_training
-            )
-            verdict = stored_verdict(path, table)
-            if not verdict:
-                with shown("audit") as progress:
-                    audited = audit(table, parts=["eeg"], n_jobs=n_jobs, progress=progress)
-                verdict = audited.verdict
+    loaded = load_model(model)
+    if _is_manifest(path):
+        table = _extract(loaded, path, on_error, n_jobs)
+        table = options.take_condition(table, condition, path)
+    else:
+        table = options.read_table(path, condition, per)
+    with options.naming(path):
+        table = with_target_of(loaded, table)
+        validation = validate_model(
+            loaded, table, prevalence=prevalence, include_training=include_training
+        )
+    verdict = options.find_verdict(path, table, n_jobs)
     measured = {**validation.measured, "audit": dict(verdict)}
     validation = replace(validation, measured=measured)
     page = write_validation(loaded, validation, out, name=path.name, overwrite=force)
     print_verdict(path, verdict)
     headline, *sentences = describe_validation(validation)
-    show_frame(headline, pd.DataFrame(score_rows(validation), columns=list(HEADER)))
+    show_frame(headline, score_rows(validation), HEADER)
     for sentence in sentences:
         say(sentence)
     if trained_on := validation.measured["left_out"]["trained_on"]:
         remark(f"left out, in the training data: {listing(trained_on, 10)}", "yellow")
     for note in validation.measured["notes"]:
         remark(f"note: {note}")
-    say("page:", page)
-    say_open(page)
+    say_page("page", page)
     return validation
 
 
-def _extract(model: Model, path: Path, skip: bool, n_jobs: int) -> FeatureTable:
+def _extract(model: Model, path: Path, on_error: str, n_jobs: int) -> FeatureTable:
     """Compute the features of a manifest's recordings as the model's were."""
     from idfsmec.prediction import extract_subjects
-    from idfsmec.recordings import find_recordings
 
-    recordings = find_recordings(str(path), absent_ok=skip)
-    on_error = "skip" if skip else "raise"
-    with shown("recordings", describe=lambda outcome: Path(outcome.source).name) as progress:
+    recordings = options.find_recordings(str(path), on_error, None)
+    on_error = options.failing(on_error)
+    with shown_recordings() as progress:
         return extract_subjects(
             model, recordings, n_jobs=n_jobs, on_error=on_error, progress=progress
         )

@@ -36,7 +36,13 @@ from idfsmec.prediction.adjuster import Corrections, correct_table, make_correct
 from idfsmec.prediction.calibration import Calibration
 from idfsmec.prediction.folds import Fold, FoldUnit, make_folds, most_splits
 from idfsmec.prediction.methods import find_methods
-from idfsmec.prediction.model import Model, fit_estimator, fit_model, rows_with_a_channel
+from idfsmec.prediction.model import (
+    Model,
+    fit_estimator,
+    fit_model,
+    rows_with_a_channel,
+    taking_missing,
+)
 from idfsmec.progress import Listener, Steps
 from idfsmec.selection import choose_electrodes
 from idfsmec.table import FeatureTable
@@ -224,9 +230,10 @@ def _predict_fold(
         held_out = replace(held_out, X=held_out.X[seen.X.columns])
         left = (_leave_channels(held_out, share, seed) for share in SHARES)
         new = (learned.apply_to(replace(held_out, X=X)) for X in left)
-        if table.target.is_numeric:
-            return np.stack([np.asarray(fitted.predict(X))[:, None] for X in new])
-        return np.stack([fitted.predict_proba(X) for X in new])
+        with taking_missing(estimator):
+            if table.target.is_numeric:
+                return np.stack([np.asarray(fitted.predict(X))[:, None] for X in new])
+            return np.stack([fitted.predict_proba(X) for X in new])
 
 
 def _leave_channels(table: FeatureTable, share: float, seed: int) -> pd.DataFrame:

@@ -89,7 +89,6 @@ def acquisition_facts(
     return {
         **of_signal,
         "blinks": _number(_blinks_per_minute(signals, causes)),
-        "reference": of_signal["reference"],
         "clipped": _number(_share_at_limits(signals)),
         "gaps": {reason: float(hits.mean()) for reason, hits in causes.items()},
         "format": file_format,

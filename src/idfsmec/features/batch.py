@@ -41,7 +41,7 @@ from idfsmec.features.acquisition import describe_study, header_facts
 from idfsmec.features.extract import RecordingFeatures, compute_features, extract_each
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.missing.detection import REASONS
-from idfsmec.progress import Listener, Progress, collect_warnings, warning_texts
+from idfsmec.progress import Listener, Steps, collect_warnings, warning_texts
 from idfsmec.recordings import Recording
 from idfsmec.recordings.recording import check_spelling
 from idfsmec.table import FeatureTable
@@ -340,14 +340,17 @@ def extract_tables(
 
 
 def _as_table(
-    recordings: Sequence[Recording], settings: FeatureSettings, ended: _Ended, on_error: str
+    recordings: Sequence[Recording],
+    settings: FeatureSettings,
+    ended: Sequence[_Ended],
+    on_error: str,
 ) -> Extraction:
-    (table,) = _assemble(_find_used(recordings, *ended), settings)
-    return Extraction(_contents([table]), _without_values(ended[0]), on_error, table)
+    (table,) = _assemble(_find_used(recordings, ended), settings)
+    return Extraction(_contents([table]), _without_values(ended), on_error, table)
 
 
-def _without_values(outcomes: Sequence[RecordingOutcome]) -> list[RecordingOutcome]:
-    return [replace(outcome, X=_NO_VALUES) for outcome in outcomes]
+def _without_values(ended: Sequence[_Ended]) -> list[RecordingOutcome]:
+    return [replace(outcome, X=_NO_VALUES) for outcome, *_ in ended]
 
 
 def _extract(
@@ -357,8 +360,8 @@ def _extract(
     on_error: str,
     parts: Path | None,
     progress: Listener | None,
-) -> list[_Ended]:
-    """Compute the features of all recordings; what a part keeps is not kept here."""
+) -> list[list[_Ended]]:
+    """Compute the features of all recordings; values that a part has are kept there alone."""
     if on_error not in ("raise", "skip"):
         raise ArgumentError(f"on_error={on_error!r}: give raise or skip.", argument="on_error")
     if not recordings:
@@ -367,43 +370,34 @@ def _extract(
     n_jobs = count_jobs(n_jobs)
     for each in settings:
         _try_out(each)
-    tell = progress or (lambda event: None)
-    total = len(recordings) * len(settings)
     # What is finished in this run is no news, even if a second recording has the same bytes.
     resumable, opened = _check_parts(parts)
     finished = frozenset(key for key, is_whole in resumable.items() if is_whole)
     digests = [each.digest() if parts else None for each in settings]
     task = partial(_compute, settings=settings, digests=digests, finished=finished)
-    outcomes: list[dict[int, RecordingOutcome]] = [{} for _ in settings]
-    stored: list[dict[int, _Stored]] = [{} for _ in settings]
+    ended: list[dict[int, _Ended]] = [{} for _ in settings]
     layouts: dict[tuple[str, ...], tuple[pd.Index, list[str]]] = {}  # of many recordings, once
     failure: RecordingOutcome | None = None
-    done = 0
     # After a failure no recording is begun, and those under way are finished and kept.
     tasks = ((recording.source, recording) for recording in recordings if failure is None)
-    tell(Progress("features", 0, total))
+    steps = Steps("features", len(recordings) * len(settings), progress)
     for index, (computed, unreadable) in run_tasks(task, tasks, n_jobs=n_jobs):
         refuse_moved(parts, opened, "recordings")
         _refuse_unreadable(*unreadable)
         for number, (outcome, key) in enumerate(computed):
-            if parts:
-                outcome = _kept(outcome, parts / f"{key}.npz" if key else None, key in resumable)
-            if parts and key and outcome.n_rows:
-                X = outcome.X
-                columns, channels = layouts.setdefault(
-                    tuple(X.columns), (X.columns, outcome.channels)
-                )
-                stored[number][index] = _Stored(parts / f"{key}.npz", columns, X.index.to_numpy())
+            part = parts / f"{key}.npz" if parts and key else None
+            outcome = _kept(outcome, part, key in resumable)
+            X, part = outcome.X, part if outcome.n_rows else None
+            columns, channels = layouts.setdefault(tuple(X.columns), (X.columns, outcome.channels))
+            if part is not None:
                 outcome = replace(outcome, X=_NO_VALUES, channels=channels)
-            outcomes[number][index] = outcome
-            done += 1
-            tell(Progress("features", done, total, outcome))
+            ended[number][index] = outcome, columns, X.index.to_numpy(), part
+            steps.done(item=outcome)
             if outcome.status == "failed" and on_error == "raise":
                 failure = failure or outcome
     if failure is not None:
         raise _failed(failure, kept=bool(parts))
-    ordered = [[of_one[index] for index in range(len(recordings))] for of_one in outcomes]
-    return list(zip(ordered, stored, strict=True))
+    return [[of_one[index] for index in range(len(recordings))] for of_one in ended]
 
 
 def _kept(outcome: RecordingOutcome, path: Path | None, was_there: bool) -> RecordingOutcome:
@@ -498,11 +492,11 @@ def extract_to_file(
             extraction = _as_table(recordings, settings, ended, on_error)
             extraction.table.write(path)
         else:
-            used = _find_used(recordings, *ended)
+            used = _find_used(recordings, ended)
             contents = _contents(_write_pieces(folder / "table", used, settings))
             shutil.rmtree(path, ignore_errors=True)
             (folder / "table").rename(path)
-            extraction = Extraction(contents, _without_values(ended[0]), on_error, path)
+            extraction = Extraction(contents, _without_values(ended), on_error, path)
         shutil.rmtree(folder, ignore_errors=True)
     return extraction
 
@@ -675,16 +669,9 @@ def _check_parts(folder: Path | None) -> tuple[dict[str, bool], os.stat_result |
 # --- the table -------------------------------------------------------------------------------
 
 
-class _Stored(NamedTuple):
-    """What is known of values that a part alone has."""
-
-    path: Path
-    columns: pd.Index
-    starts: NDArray[np.float64]
-
-
-# Outcomes of all recordings, and by number those whose values a part has.
-_Ended = tuple[list[RecordingOutcome], dict[int, _Stored]]
+# The outcome of a recording, its columns, the starts of its epochs, and the part that has the
+# values where the outcome has none.
+_Ended = tuple[RecordingOutcome, pd.Index, NDArray[np.float64], Path | None]
 
 
 class _Used(NamedTuple):
@@ -695,15 +682,12 @@ class _Used(NamedTuple):
     outcome: RecordingOutcome
     spelling: dict[str, str]  # of its channels, to that of the table
     columns: list[str]  # as the table calls them
-    stored: _Stored | None
-
-    def starts(self) -> Any:
-        """Return the start of each epoch."""
-        return self.stored.starts if self.stored else self.outcome.X.index
+    starts: NDArray[np.float64]  # of epochs
+    part: Path | None  # that has the values, where the outcome does not
 
     def values(self) -> pd.DataFrame:
         """Return its rows."""
-        return _read_part(self.stored.path).X if self.stored else self.outcome.X
+        return self.outcome.X if self.part is None else _read_part(self.part).X
 
 
 def _assemble(
@@ -750,17 +734,13 @@ def _contents(tables: Iterable[FeatureTable]) -> Contents:
     return Contents(table.channels, len(table.features), n_observed, facts)
 
 
-def _find_used(
-    recordings: Sequence[Recording],
-    outcomes: Sequence[RecordingOutcome],
-    stored: Mapping[int, _Stored],
-) -> list[_Used]:
+def _find_used(recordings: Sequence[Recording], ended: Sequence[_Ended]) -> list[_Used]:
     """Name each recording with rows by its file or its subject, and unify names of channels."""
     seen: Counter[str] = Counter()
     first: dict[str, str] = {}
     layouts: dict[tuple[str, ...], tuple[dict[str, str], list[str]]] = {}
     used = []
-    for number, (recording, outcome) in enumerate(zip(recordings, outcomes, strict=True)):
+    for recording, (outcome, columns, starts, part) in zip(recordings, ended, strict=True):
         if not outcome.n_rows:
             continue
         source = Path(recording.source)
@@ -769,8 +749,6 @@ def _find_used(
             seen[name] += 1
             name = f"{name}-{seen[name]}"
         seen[name] += 1
-        of_part = stored.get(number)
-        columns = of_part.columns if of_part else outcome.X.columns
         layout = *outcome.channels, *columns
         if layout not in layouts:
             names = outcome.channels
@@ -781,12 +759,12 @@ def _find_used(
             pairs = map(split_column, columns)
             named = [join_column(spelling[channel], feature) for channel, feature in pairs]
             layouts[layout] = spelling, named
-        used.append(_Used(name, recording, outcome, *layouts[layout], of_part))
+        used.append(_Used(name, recording, outcome, *layouts[layout], starts, part))
     if not used:
         reasons = [
-            (o.error or " ".join(o.notes) or _why_empty(o)).rstrip(".") for o in outcomes[:3]
+            (o.error or " ".join(o.notes) or _why_empty(o)).rstrip(".") for o, *_ in ended[:3]
         ]
-        listed = "; ".join(f"{o.source}: {r}" for o, r in zip(outcomes, reasons, strict=False))
+        listed = "; ".join(f"{o.source}: {r}" for (o, *_), r in zip(ended, reasons, strict=False))
         raise InputError(f"No recording gave an epoch with any channel left ({listed}).")
     return used
 
@@ -841,7 +819,7 @@ def _table_rows(used: Sequence[_Used]) -> pd.DataFrame:
     of_epochs = described(metadata)
     rows = rows.join(of_epochs[of_epochs.columns.difference(rows.columns, sort=False)])
     rows[EPOCH] = [epoch for part in used for epoch in part.outcome.epochs]
-    rows[ONSET] = np.concatenate([part.starts() for part in used])
+    rows[ONSET] = np.concatenate([part.starts for part in used])
     return rows
 
 

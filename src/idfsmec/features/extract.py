@@ -249,31 +249,28 @@ def _extract(
             recorded.data, recorded.sfreq, settings.line_freq, header_freq=recorded.line_freq
         ),
     )
-    signals = replace(recorded, data=clean)
-    detected, hint = shared(
-        "detection", of_detection, lambda: _detect(recorded, signals, line_noise, settings)
-    )
-    causes = signals.marked | {f"detected: {reason}": hits for reason, hits in detected.items()}
-    shape = len(signals.starts), len(signals.names)
-    known = np.any([np.zeros(shape, dtype=bool), *causes.values()], axis=0)
+    of_signal = shared("facts", of_line_noise[:-1], lambda: signal_facts(recorded))
     files = data.files if isinstance(data, Recording) else ()
     file_format = files[0].suffix.lower().lstrip(".") if files else ""
-    of_signal = shared("facts", of_line_noise[:-1], lambda: signal_facts(recorded))
-    facts = shared(
-        "circumstances",
-        of_detection,
-        lambda: acquisition_facts(recorded, causes, file_format, settings, of_signal),
-    )
-    if latest:  # filters change signals in place
-        signals = replace(signals, data=signals.data.copy())
-    epochs, broken = shared(
-        "epochs", of_detection, lambda: prepare_epochs(signals, known, settings)
-    )
-    causes["no finite, changing signal"] = broken & ~known
-    bad = missing = known | broken
+
+    def prepare() -> tuple[Any, Mask, dict[str, Mask], dict[str, Any], str]:
+        # Filters change signals in place.
+        signals = replace(recorded, data=clean.copy() if latest else clean)
+        detected, hint = _detect(recorded, signals, line_noise, settings)
+        hits_of = {f"detected: {reason}": hits for reason, hits in detected.items()}
+        causes = signals.marked | hits_of
+        shape = len(signals.starts), len(signals.names)
+        known = np.any([np.zeros(shape, dtype=bool), *causes.values()], axis=0)
+        facts = acquisition_facts(recorded, causes, file_format, settings, of_signal)
+        epochs, broken = prepare_epochs(signals, known, settings)
+        causes["no finite, changing signal"] = broken & ~known
+        return epochs, known | broken, causes, facts, hint
+
+    epochs, bad, causes, facts, hint = shared("epochs", of_detection, prepare)
+    missing = bad
     if settings.bad_channels != "missing":
         by = {"interpolate": "spline", "interpolate-fields": "MNE"}[settings.bad_channels]
-        epochs, missing = interpolate(epochs, bad, signals.positions, by)
+        epochs, missing = interpolate(epochs, bad, recorded.positions, by)
         facts = {**facts, "interpolated": float(np.mean(bad & ~missing))}
     if settings.reference == "average":
         # The mean is that of the channels that are not missing in the epoch.
@@ -281,30 +278,30 @@ def _extract(
         total = np.where(present, epochs, 0.0).sum(axis=1, keepdims=True)
         epochs = epochs - total / np.maximum(present.sum(axis=1, keepdims=True), 1)
     by_channel, _ = compute_features(
-        epochs, settings.rate(signals.sfreq), settings, missing=missing
+        epochs, settings.rate(recorded.sfreq), settings, missing=missing
     )
-    values, columns, pairs, one_side = _lay_out(by_channel, missing, signals.names, settings)
+    values, columns, pairs, one_side = _lay_out(by_channel, missing, recorded.names, settings)
     causes = {reason: hits & missing for reason, hits in causes.items()}
     of_pairs = {"a side of the pair is missing": one_side}
     # Epochs that were cut before may have labels beside them: they keep their rows.
-    in_memory = signals.grid is None and not isinstance(data, Recording)
+    in_memory = recorded.grid is None and not isinstance(data, Recording)
     keep = ~missing.all(axis=1) | in_memory
-    index = pd.Index(signals.starts[keep], name="start")
-    numbers = np.arange(len(values)) if signals.numbers is None else signals.numbers
-    metadata = pd.DataFrame() if signals.metadata is None else signals.metadata[keep]
+    index = pd.Index(recorded.starts[keep], name="start")
+    numbers = np.arange(len(values)) if recorded.numbers is None else recorded.numbers
+    metadata = pd.DataFrame() if recorded.metadata is None else recorded.metadata[keep]
     return RecordingFeatures(
         X=pd.DataFrame(values[keep], columns=columns, index=index),
-        channels=[*signals.names, *pairs],
+        channels=[*recorded.names, *pairs],
         n_epochs=len(values),
         epochs=numbers[keep].tolist(),
-        conditions=np.array(signals.conditions)[keep].tolist() if signals.conditions else [],
+        conditions=np.array(recorded.conditions)[keep].tolist() if recorded.conditions else [],
         metadata=json.loads(
             metadata.to_json(orient="records", date_format="iso", double_precision=15)
         ),
-        cells=_cells(causes, signals.names, numbers) | _cells(of_pairs, pairs, numbers),
-        montage=signals.channels.montage,
+        cells=_cells(causes, recorded.names, numbers) | _cells(of_pairs, pairs, numbers),
+        montage=recorded.channels.montage,
         hint=hint,
-        dropped=signals.channels.dropped,
+        dropped=recorded.channels.dropped,
         acquisition=facts,
     )
 

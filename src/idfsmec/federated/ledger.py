@@ -9,7 +9,8 @@ every release with a participant of an earlier one, whatever else differs. Parti
   distance between two participants is the root mean square difference over the columns that both
   releases have, or over the quartiles of each feature across channels (whatever channels are
   called), in the units of the earlier release or in each release's units (whatever a site was
-  multiplied by or shifted); the smallest counts.
+  multiplied by or shifted), of all columns, of those of one condition or of the mean of
+  conditions, in each class or over classes; the smallest counts.
 
 The ledger holds these names and values. It stays at the site and is never shared.
 """
@@ -22,6 +23,7 @@ import sqlite3
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -30,14 +32,15 @@ from typing import Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.metrics.pairwise import nan_euclidean_distances
 
 from idfsmec.errors import InputError
-from idfsmec.federated.summary import Summary
-from idfsmec.table.columns import SEPARATOR, fold, same_name
+from idfsmec.federated.summary import Summary, split_condition
+from idfsmec.table.columns import SEPARATOR, fold, join_columns, same_name, split_column
 
 Array = NDArray[np.float64]
 
-_VERSION = 3
+_VERSION = 4
 # Seconds to wait for another process that summarises a table.
 _WAIT = 600.0
 #: Participants at most this far apart, in standard deviations, are the same. Over fewer columns
@@ -45,7 +48,6 @@ _WAIT = 600.0
 SAME, FEWEST_COLUMNS = 0.2, 10
 # Values are kept in steps of this many standard deviations, and compared up to 3 of them.
 _STEP, _FAR = 0.01, 3.0
-_NOT_KNOWN = np.iinfo(np.int16).min
 _QUANTILES = [0.0, 0.25, 0.5, 0.75, 1.0]
 
 
@@ -72,42 +74,42 @@ class Participants:
         return {same_name(fold(name).removeprefix("sub-")): name for name in self.means.index}
 
     def pack(self) -> bytes:
-        """Round the means, and put them together with their units."""
-        centre, unit = (part.to_numpy() for part in _units(self.means))
-        steps = (self.means.to_numpy() - centre) / np.where(unit > 0, unit, 1.0) / _STEP
-        limit = np.iinfo(np.int16).max
-        with np.errstate(invalid="ignore"):
-            whole = np.clip(np.rint(steps), -limit, limit)
+        """Round the means, as a file in memory."""
+        centre, unit = _units(self.means)
+        step = _STEP * unit.where(unit > 0, 1.0)
+        rounded = centre + step * ((self.means - centre) / step).round()
         file = io.BytesIO()
-        np.savez_compressed(
-            file,
-            names=self.means.index.to_numpy(dtype=str),
-            columns=self.means.columns.to_numpy(dtype=str),
-            centre=centre,
-            unit=np.where(unit > 0, unit, 1.0),
-            steps=np.where(np.isnan(whole), _NOT_KNOWN, whole).astype(np.int16),
-        )
+        rounded.to_parquet(file)
         return file.getvalue()
 
     @classmethod
     def unpack(cls, content: bytes) -> Participants:
         """Read what :meth:`pack` wrote."""
-        with np.load(io.BytesIO(content), allow_pickle=False) as parts:
-            steps = np.where(parts["steps"] == _NOT_KNOWN, np.nan, parts["steps"])
-            means = parts["centre"] + parts["unit"] * _STEP * steps
-            return cls(pd.DataFrame(means, parts["names"].tolist(), parts["columns"].tolist()))
+        return cls(pd.read_parquet(io.BytesIO(content)))
 
     def distances(self, others: Participants) -> Array:
         """Return the distance of each participant to each of the others, (n, n of the others)."""
-        shared = self.means.columns.intersection(others.means.columns)
-        by_column = _distances(self.means[shared], others.means[shared], shared.size)
-        profiles = [_profile(part.means) for part in (self, others)]
-        features = profiles[0][0].columns.intersection(profiles[1][0].columns)
-        n_columns = min(
-            int(counts.loc[features.get_level_values(0).unique()].sum()) for _, counts in profiles
-        )
-        by_feature = _distances(profiles[0][0][features], profiles[1][0][features], n_columns)
-        return np.minimum(by_column, by_feature)
+        found = []
+        for ours, theirs in product(_views(self.means), _views(others.means)):
+            shared = ours.columns.intersection(theirs.columns)
+            found.append(_distances(ours[shared], theirs[shared], shared.size))
+            (a, sizes_a), (b, sizes_b) = _profile(ours), _profile(theirs)
+            quantiles = a.columns.intersection(b.columns)
+            common = sizes_a.index.intersection(sizes_b.index)
+            n_columns = min(sizes_a[common].sum(), sizes_b[common].sum())
+            found.append(_distances(a[quantiles], b[quantiles], n_columns))
+        return np.asarray(np.min(found, axis=0))
+
+
+def _views(means: pd.DataFrame) -> list[pd.DataFrame]:
+    """The means; of several conditions also those of each, and their mean, without its name."""
+    channels, features = zip(*map(split_column, means.columns), strict=True)
+    names, conditions = zip(*map(split_condition, channels), strict=True)
+    if not any(conditions):
+        return [means]
+    bare = means.set_axis(join_columns(names, features), axis=1)
+    each = [bare.loc[:, np.array(conditions) == name] for name in dict.fromkeys(conditions)]
+    return [means, *each, bare.T.groupby(level=0).mean().T]
 
 
 def _units(values: pd.DataFrame) -> tuple[pd.Series[float], pd.Series[float]]:
@@ -128,24 +130,20 @@ def _distances(ours: pd.DataFrame, theirs: pd.DataFrame, n_columns: int) -> Arra
     if n_columns < FEWEST_COLUMNS:
         return nearest
     for units in (_units(ours), _units(theirs)):
-        (a, has_a), (b, has_b) = _in_units(ours, _units(ours)), _in_units(theirs, units)
-        number = has_a @ has_b.T
-        squares = (a**2) @ has_b.T - 2 * a @ b.T + has_a @ (b**2).T
+        a, b = _in_units(ours, _units(ours)), _in_units(theirs, units)
+        number = (~np.isnan(a)).astype(float) @ (~np.isnan(b)).T
+        # scikit-learn scales the sum of squares to all columns.
+        root = nan_euclidean_distances(a, b) / np.sqrt(a.shape[1])
         enough = number >= np.minimum(FEWEST_COLUMNS, n_columns)
-        root = np.sqrt(np.maximum(squares, 0.0) / np.maximum(number, 1.0))
         nearest = np.minimum(nearest, np.where(enough, root, np.inf))
     return nearest
 
 
-def _in_units(
-    values: pd.DataFrame, units: tuple[pd.Series[float], pd.Series[float]]
-) -> tuple[Array, Array]:
-    """Standardised values, 0 where they are missing, and 1 where they are not."""
-    centre, unit = (part.to_numpy() for part in units)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        standard = (values.to_numpy() - centre) / np.where(unit > 0, unit, np.nan)
-    known = ~np.isnan(standard)
-    return np.where(known, np.clip(standard, -_FAR, _FAR), 0.0), known.astype(float)
+def _in_units(values: pd.DataFrame, units: tuple[pd.Series[float], pd.Series[float]]) -> Array:
+    """Standardised values; NaN where they are missing, or a column is constant."""
+    centre, unit = units
+    standard = (values.to_numpy() - centre.to_numpy()) / unit.where(unit > 0).to_numpy()
+    return np.clip(standard, -_FAR, _FAR)
 
 
 class Ledger:

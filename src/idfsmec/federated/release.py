@@ -8,10 +8,11 @@ The rules, in the order in which they are applied:
 3. A channel is released if every cell of every class that the site has holds at least
    ``min_subjects`` subjects and has products of full numerical rank, so that they span no
    subject's own direction. A channel that fails in one class is suppressed as a whole.
-4. If some subjects lack some of the released channels, only electrodes are released: the sums of a
-   channel that is computed from others would, with theirs, leave the subjects who lack one. For
-   the same reason equal columns and dependent channels are refused, also among the conditions of
-   an electrode, where enough subjects have all of them to see it.
+4. If some subjects lack some of the released channels, in all or in some of their samples, only
+   electrodes are released: the sums of a channel that is computed from others would, with theirs,
+   leave the subjects who lack one. For the same reason equal columns and dependent channels are
+   refused, also among the conditions of an electrode, where enough subjects have all of them, or
+   have them in the same samples, to see it.
 5. Squares of means (Q) are suppressed where 1 to ``min_subjects - 1`` subjects of a cell have
    several different samples: products less squares are the variance within these subjects.
 
@@ -55,8 +56,10 @@ _FOLDS = (4, 2, 1)
 _RANK_TOLERANCE = 1e-8
 # Correlations this close to 1 are those of equal columns, up to last digits of 0.001 SD.
 _EQUAL = 1e-6
-# Subjects in addition to the columns of two channels, for columns to be compared.
-_MORE_SUBJECTS = 10
+# Subjects in addition to the columns of two channels, for these to be tested together. Columns
+# of channels follow from each other if the smallest eigenvalue falls to this share.
+_MORE_SUBJECTS, _JOINT_TOLERANCE = 10, 1e-5
+_SAME = "all channels have the same participants"
 #: Acquisition facts that are counted.
 _FACTS = ("device", "n_channels", "line_freq", "format")
 
@@ -213,24 +216,14 @@ class _Subjects(Subjects):
         self.have = self.counts[:, :-2] > 0
         self.left_out = np.zeros_like(self.have)
 
-    def cells(self, n_folds: int) -> list[Mask]:
-        """The subjects of every cell, whichever channels they have."""
-        return [
-            (self.folds % n_folds == fold) & (self.codes == label)
-            for fold in range(n_folds)
-            for label in range(self.n_classes)
-        ]
+    def cells(self, n_folds: int) -> Mask:
+        """The subjects of every cell, whichever channels they have, shape (J, p)."""
+        own = self.folds % n_folds * self.n_classes + self.codes
+        return np.asarray(own == np.arange(n_folds * self.n_classes)[:, None])
 
     def cell_counts(self, n_folds: int) -> NDArray[np.int64]:
         """How many subjects of every cell have each channel, shape (J, V)."""
-        return np.array([self.have[cell].sum(axis=0) for cell in self.cells(n_folds)])
-
-    def members(self, v: int, n_folds: int) -> list[tuple[int, int, Indices]]:
-        """Fold, class and subjects of every cell of a channel."""
-        return [
-            (*divmod(number, self.n_classes), np.flatnonzero(cell & self.have[:, v]))
-            for number, cell in enumerate(self.cells(n_folds))
-        ]
+        return self.cells(n_folds).astype(np.int64) @ self.have
 
     def most_folds(self, min_subjects: int) -> int:
         """Rule 1: the most folds with which no channel has too few subjects that one fold has."""
@@ -240,22 +233,24 @@ class _Subjects(Subjects):
         return next(n for n in _FOLDS if not (enough[1] & ~enough[n]).any())
 
     def participants(self) -> Participants:
-        """The mean of every column of each subject, whatever the class."""
+        """The mean of every column of each subject, in each class and over classes."""
         have = self.counts[:, channel_codes(self.columns)] > 0
         means = np.where(have, self.shift + self.scale * self.mean, np.nan)
         frame = pd.DataFrame(means, index=self.names, columns=list(self.source.columns))
-        return Participants(frame.groupby(level=0).mean())
+        twice = frame[frame.index.duplicated(keep=False)]
+        return Participants(pd.concat([frame, twice.groupby(level=0).mean()]))
 
     def leave_out_dominant(self, n_folds: int) -> None:
         """Rule 2: leave out who holds most of a feature's sum of squares."""
+        cells, classes = self.cells(n_folds), self.cells(1)
         for v, own in enumerate(self.columns):
             mean, square = self.mean[:, own], self.mean_square[:, own]
-            for _, label, members in self.members(v, n_folds):
-                if members.size:
-                    same_class = (self.codes == label) & self.have[:, v]
+            for number, cell in enumerate(cells & self.have[:, v]):
+                if cell.any():
+                    same_class = classes[number % self.n_classes] & self.have[:, v]
                     centre = np.median(mean[same_class], axis=0)
-                    squares = np.maximum(square - 2 * centre * mean + centre**2, 0.0)[members]
-                    self.left_out[members, v] = _dominant(squares)
+                    squares = np.maximum(square - 2 * centre * mean + centre**2, 0.0)[cell]
+                    self.left_out[cell, v] = _dominant(squares)
         self.have &= ~self.left_out
         self.counts[:, :-2][self.left_out] = np.inf  # samples of no weight
 
@@ -276,17 +271,14 @@ def _dominant(squares: Array) -> Mask:
 def _suppress(
     subjects: _Subjects, n_folds: int, min_subjects: int
 ) -> tuple[Sums, int, dict[int, str]]:
-    """Rule 3: find channels to be suppressed; halve the folds as long as that saves some."""
+    """Rule 3: find channels to be suppressed, with the most folds that save all they can."""
     sums = subjects.sums(subjects.folds[None] % n_folds, n_folds)
-    reasons = _reasons(sums, subjects.cell_counts(n_folds), min_subjects)
-    while n_folds > 1:
+    found = []
+    for fewer in (n for n in _FOLDS if n <= n_folds):
         # Folds f and f + n_folds / 2 go together.
-        merged = join_sums([replace(sums, folds=sums.folds % (n_folds // 2))])
-        fewer = _reasons(merged, subjects.cell_counts(n_folds // 2), min_subjects)
-        if set(fewer) == set(reasons):
-            break
-        sums, n_folds, reasons = merged, n_folds // 2, fewer
-    return sums, n_folds, reasons
+        merged = join_sums([replace(sums, folds=sums.folds % fewer)])
+        found.append((merged, fewer, _reasons(merged, subjects.cell_counts(fewer), min_subjects)))
+    return next(part for part in found if part[2].keys() == found[-1][2].keys())
 
 
 def _reasons(sums: Sums, counts: NDArray[np.int64], min_subjects: int) -> dict[int, str]:
@@ -319,74 +311,103 @@ def _refuse_dependent(
     subjects: _Subjects, released: Sequence[int], electrodes: Collection[str]
 ) -> str:
     """Rule 4: refuse channels that follow from others; return what was tested."""
-    have = subjects.have[:, released]
-    if (have == have[:, :1]).all():
-        return "all channels have the same participants"
-    names = {v: str(subjects.source.channels[v]) for v in released}
-    _refuse_derived([*names.values()], electrodes)
+    samples = np.where(subjects.have, subjects.counts[:, :-2], 0.0)[:, released]
+    if (samples == samples[:, :1]).all():
+        return _SAME
+    names = [str(subjects.source.channels[v]) for v in released]
+    columns = [subjects.columns[v] for v in released]
+    known = subjects.source.conditions  # anything else in brackets is a part of the name
+    halves = {name: split_condition(name) for name in names}
+    parts = {name: half if half[1] in known else (name, "") for name, half in halves.items()}
+    channel, condition = zip(*parts.values(), strict=True)
+    most = pd.DataFrame(samples.T).groupby(np.array(condition)).transform("max").to_numpy().T
+    # Conditions may have different samples, but not channels within them.
+    shares = samples / np.maximum(most, 1.0)
+    same = bool((shares == shares[:, :1]).all())
+    if not same:
+        _refuse_derived(parts, electrodes)
     # A condition may be a mean or difference of others, which few participants show.
-    by_electrode = pd.Series(names).map(lambda name: split_condition(name)[0])
-    for _, conditions in by_electrode.groupby(by_electrode, sort=False):
-        _refuse_computed(subjects, conditions.index.tolist())
-    n, most = _refuse_computed(subjects, released), 2 * len(released)
-    if n <= most:
-        _refuse_pairs(subjects, names)
+    for at in pd.Series(names).groupby(np.array(channel), sort=False).indices.values():
+        _refuse_computed(subjects, [columns[i] for i in at], samples[:, at])
+    if same:
+        return _SAME
+    n = _refuse_computed(subjects, columns, shares)
+    for pair in map(list, itertools.combinations(range(len(names)), 2)):
+        _refuse_joint(subjects, [columns[i] for i in pair], shares[:, pair], _MORE_SUBJECTS)
+    n_columns = sum(part.size for part in columns)
+    _refuse_joint(subjects, columns, shares, n_columns)
+    if n <= 2 * len(names):
         return (
             f"not tested whether columns follow from several other channels: {n} participants "
-            f"have all channels, and the test needs more than {most}"
+            f"have all channels, and the test needs more than {2 * len(names)}"
         )
-    return "columns do not follow from other channels"
+    more = (
+        f" by one feature or one channel; not tested for several features of several channels: "
+        f"{n} participants have all channels, and the test needs more than {2 * n_columns}"
+    )
+    return f"columns do not follow from other channels{more * (n <= 2 * n_columns)}"
 
 
-def _refuse_pairs(subjects: _Subjects, names: Mapping[int, str]) -> None:
-    """Refuse two channels that are dependent together, where enough subjects have both."""
-    for u, v in itertools.combinations(names, 2):
-        both, d = subjects.have[:, u] & subjects.have[:, v], subjects.columns[u].size
-        means = subjects.mean[np.ix_(both, np.append(subjects.columns[u], subjects.columns[v]))]
-        varying = np.ptp(means, axis=0) > 0 if len(means) else np.zeros(means.shape[1], dtype=bool)
-        d, most = int(varying[:d].sum()), int(varying.sum())
-        if not 0 < d < most or len(means) <= most + _MORE_SUBJECTS:
-            continue
-        r: Array = np.atleast_2d(np.corrcoef(means[:, varying].T))
-        together, *alone = (np.linalg.eigvalsh(part)[0] for part in (r, r[:d, :d], r[d:, d:]))
-        if together < _RANK_TOLERANCE <= min(alone):
-            raise InputError(
-                f"A column of {names[u]} or {names[v]} follows from those of the other, as an "
-                "asymmetry: together they would reveal participants who lack one of the two. "
-                "Leave it out of the table that is summarised."
-            )
+def _complete(samples: Array) -> list[Mask]:
+    """Who has all channels; and, if these are others, who has them in the same samples."""
+    have = np.asarray((samples > 0).all(axis=1))
+    same = have & (samples == samples[:, :1]).all(axis=1)
+    return [have] if np.array_equal(have, same) else [have, same]
 
 
-def _refuse_computed(subjects: _Subjects, channels: Sequence[int]) -> int:
-    """Refuse columns that follow from others of these channels; return who has all of them.
+def _refuse_computed(subjects: _Subjects, columns: Sequence[Indices], samples: Array) -> int:
+    """Refuse columns of channels that follow from one feature; return who has all of them.
 
     Nothing is tested where they are at most twice as many as the channels.
     """
-    complete = subjects.have[:, channels].all(axis=1)
-    n = int(complete.sum())
-    if n <= 2 * len(channels) or len(channels) == 1:
-        return n
-    columns = np.concatenate([subjects.columns[v] for v in channels])
-    names = np.array(subjects.source.columns)[columns]
-    means = subjects.mean[np.ix_(complete, columns)]
-    means = means - means.mean(axis=0)
-    length = np.linalg.norm(means, axis=0)
-    unit = means / np.where(length > 0, length, 1.0)
-    _refuse_following(unit, names)
+    of_all = np.concatenate(columns)
+    for complete in _complete(samples):
+        n = int(complete.sum())
+        if n > 2 * len(columns) > 2:
+            means = subjects.mean[np.ix_(complete, of_all)]
+            means = means - means.mean(axis=0)
+            length = np.linalg.norm(means, axis=0)
+            unit = means / np.where(length > 0, length, 1.0)
+            _refuse_following(unit, np.array(subjects.source.columns)[of_all])
     return n
 
 
-def _refuse_derived(channels: Sequence[str], electrodes: Collection[str]) -> None:
-    """Refuse channels that are no electrodes, or the same electrode as another."""
+def _refuse_joint(
+    subjects: _Subjects, columns: Sequence[Indices], samples: Array, more: int
+) -> None:
+    """Refuse channels that are dependent together, where so many more subjects have them."""
+    of_all, part = np.concatenate(columns), np.repeat(range(len(columns)), [*map(len, columns)])
+    for complete in _complete(samples):
+        means = subjects.mean[np.ix_(complete, of_all)]
+        varying = np.flatnonzero(np.ptp(means, axis=0) > 0) if len(means) else np.empty(0)
+        if len(means) <= of_all.size + more or not varying.size:
+            continue
+        r: Array = np.corrcoef(means[:, varying].T).reshape(varying.size, varying.size)
+        own = part[varying]
+        alone = min(np.linalg.eigvalsh(r[np.ix_(own == k, own == k)])[0] for k in np.unique(own))
+        values, vectors = np.linalg.eigh(r)
+        if alone >= _RANK_TOLERANCE and values[0] < _JOINT_TOLERANCE * alone:
+            weights = np.abs(vectors[:, 0])
+            top = of_all[varying][weights > 0.1 * weights.max()]
+            names = dict.fromkeys(str(subjects.source.column_channels[j]) for j in top)
+            raise InputError(
+                f"A column of {' or '.join(names)} follows from those of the other"
+                f"{'s' * (len(names) > 2)}, as an asymmetry: together they would reveal "
+                "participants who lack one of them. Leave it out of the table that is summarised."
+            )
+
+
+def _refuse_derived(parts: Mapping[str, tuple[str, str]], electrodes: Collection[str]) -> None:
+    """Refuse channels that are no electrodes, or one electrode twice in a condition."""
     remedy = (
-        "Some participants lack some channels, and with a channel that is computed from others "
-        "the sums would reveal their values. Leave its columns out of the table"
+        "Some participants lack some channels, in all or in some of their samples, and with a "
+        "channel that is computed from others the sums would reveal their values. Leave its "
+        "columns out of the table"
     )
     derived = [
         name
-        for name in channels
-        if not {name, split_condition(name)[0]} & {*electrodes}
-        and not is_electrode(split_condition(name)[0])
+        for name, (channel, _) in parts.items()
+        if not ({name, channel} & {*electrodes} or is_electrode(channel))
     ]
     if derived:
         raise InputError(
@@ -395,8 +416,7 @@ def _refuse_derived(channels: Sequence[str], electrodes: Collection[str]) -> Non
             "is a single electrode, name it in --electrodes FILE."
         )
     seen: dict[tuple[str | None, str], str] = {}
-    for name in channels:
-        channel, condition = split_condition(name)
+    for name, (channel, condition) in parts.items():
         place = (standard_name(channel) or channel, condition)
         if seen.setdefault(place, name) != name:
             raise InputError(f"Channels {seen[place]} and {name} are one electrode. {remedy}.")
@@ -449,63 +469,58 @@ def _site_sums(
     min_subjects: int,
 ) -> SiteSums:
     """Put together the sums of the released channels among the classes of the study."""
-    classes = np.array([labels.index(label) for label in subjects.labels])
-    n_folds = int(sums.folds.max()) + 1
+    shape = int(sums.folds.max()) + 1, len(labels)
+    classes = [labels.index(label) for label in subjects.labels]
+    order, cells = np.lexsort((sums.classes, sums.folds[0])), subjects.cells(shape[0])
 
-    def by_fold_and_class(values: Array) -> Array:
-        wide = np.zeros((n_folds, len(labels), *values.shape[1:]))
-        wide[sums.folds[0], classes[sums.classes]] = values
+    def by_fold_and_class(of_cells: Array) -> Array:
+        wide = np.zeros((*shape, *of_cells.shape[1:]))
+        wide[:, classes] = of_cells.reshape(shape[0], -1, *of_cells.shape[1:])
         return wide
 
-    kept = np.flatnonzero(np.isin(channel_codes(subjects.columns), released))
-    shape = (n_folds, len(labels))
-    count = np.zeros((len(released), *shape), dtype=np.int64)
-    sum_x, squares = np.zeros((2, *shape, kept.size))
-    sum_xx: list[Array] = [np.empty(0)] * len(released)
-    shift, scale = np.zeros(kept.size), np.ones(kept.size)
+    of_channels = {}
     for block in sums.blocks:
         # About the mean of the subjects that are released, not of all.
         n = np.maximum(np.rint(block.count.sum(axis=1)), 1.0)[:, None]
         mean = block.shift + block.scale * (block.sum_x.sum(axis=1) / n)
         block = block.in_units(mean, block.scale)
-        for row, v in enumerate(block.channels.tolist()):
-            if v not in released:
-                continue
-            at, own = released.index(v), np.searchsorted(kept, block.columns[row])
-            count[at] = np.rint(by_fold_and_class(block.count[row]))
-            sum_x[..., own] = by_fold_and_class(block.sum_x[row])
-            sum_xx[at] = by_fold_and_class(block.sum_xx[row])
-            shift[own], scale[own] = block.shift[row], block.scale[row]
-            within = _mean_squares(subjects, v, n_folds, shift[own], scale[own], min_subjects)
-            squares[:, classes[:, None], own] = within
+        sorted_sums = (part[:, order] for part in (block.count, block.sum_x, block.sum_xx))
+        for v, shift, scale, *parts in zip(
+            block.channels.tolist(), block.shift, block.scale, *sorted_sums, strict=True
+        ):
+            if v in released:
+                parts.append(_mean_squares(subjects, v, cells, shift, scale, min_subjects))
+                of_channels[v] = [*map(by_fold_and_class, parts), shift, scale]
+    count, sum_x, sum_xx, squares, shifts, scales = (
+        [of_channels[v][part] for v in released] for part in range(6)
+    )
+    kept, none = [j for v in released for j in subjects.columns[v]], np.zeros((*shape, 0))
     return SiteSums(
         tuple(subjects.source.columns[j] for j in kept),
         tuple(str(subjects.source.column_channels[j]) for j in kept),
         tuple(labels),
-        np.rint(by_fold_and_class(sums.total)).astype(np.int64),
-        count,
-        sum_x,
+        np.rint(by_fold_and_class(sums.total[order])).astype(np.int64),
+        np.rint(np.reshape(count, (-1, *shape))).astype(np.int64),
+        np.concatenate([none, *sum_x], axis=-1),
         tuple(sum_xx),
-        squares,
-        shift,
-        scale,
+        np.concatenate([none, *squares], axis=-1),
+        np.concatenate([none[0, 0], *shifts]),
+        np.concatenate([none[0, 0], *scales]),
     )
 
 
 def _mean_squares(
-    subjects: _Subjects, v: int, n_folds: int, shift: Array, scale: Array, min_subjects: int
+    subjects: _Subjects, v: int, cells: Mask, shift: Array, scale: Array, min_subjects: int
 ) -> Array:
-    """Rule 5: Q of a channel in units of its sums, shape (F, c, d); NaN where suppressed."""
+    """Rule 5: Q of a channel in units of its sums, shape (J, d); NaN where suppressed."""
     columns = subjects.columns[v]
     mean, square = subjects.mean[:, columns], subjects.mean_square[:, columns]
     several = np.any(square - mean**2 > 1e-10 * np.maximum(square, 1e-300), axis=1)
     mean = (subjects.shift[columns] + subjects.scale[columns] * mean - shift) / scale
-    squares = np.zeros((n_folds, subjects.n_classes, columns.size))
-    cells = subjects.members(v, n_folds)
-    suppress = any(0 < several[members].sum() < min_subjects for _, _, members in cells)
-    for fold, label, members in cells:
-        hidden = suppress and members.size
-        squares[fold, label] = np.nan if hidden else (mean[members] ** 2).sum(axis=0)
+    members = (cells & subjects.have[:, v]).astype(float)
+    squares, n_several = members @ mean**2, members @ several
+    if ((n_several > 0) & (n_several < min_subjects)).any():
+        squares[members.any(axis=1)] = np.nan
     return squares
 
 
@@ -523,25 +538,19 @@ def _alike(labels: Sequence[Any], known: Sequence[Any]) -> list[Any]:
 
 def _acquisition(subjects: _Subjects, min_subjects: int) -> list[dict[str, Any]]:
     """Count subjects by class and acquisition fact; rare values are merged into "other"."""
-    classes = [subjects.labels[code] for code in subjects.codes]
-    labels = dict(zip(subjects.names.tolist(), classes, strict=True))
-    devices = subjects.rows.devices.items()
-    rows = [{"subject": s, "label": labels[s], "device": device} for s, device in devices]
+    labels = pd.Series(np.array(subjects.labels, dtype=object)[subjects.codes], subjects.names)
+    labels = labels[~labels.index.duplicated(keep="last")]
+    rows = [{"subject": name, "device": value} for name, value in subjects.rows.devices.items()]
     for recording in subjects.source.info.get("recordings") or []:
-        facts = recording.get("facts") if isinstance(recording, Mapping) else None
-        subject = str(recording.get("subject")) if facts else ""
-        if facts and subject in labels:
-            rows.append({"subject": subject, "label": labels[subject], **facts})
-    if not rows:
-        return []
-    frame = pd.DataFrame(rows).groupby("subject", as_index=False).first()
+        if isinstance(recording, Mapping) and (facts := recording.get("facts")):
+            rows.append({**facts, "subject": str(recording.get("subject"))})
+    frame = pd.DataFrame(rows, columns=["subject", *_FACTS]).groupby("subject").first()
+    frame = frame[frame.index.isin(labels.index)]
     counted = []
-    for fact in _FACTS:
-        if fact not in frame:
-            continue
+    for fact in frame.columns[frame.notna().any()]:
         values = frame[fact].map(lambda value: "not known" if pd.isna(value) else str(value))
         while True:
-            counts = pd.crosstab(values, frame["label"])
+            counts = pd.crosstab(values, labels[frame.index])
             rare = counts.index[((counts > 0) & (counts < min_subjects)).any(axis=1)]
             if not len(rare) or set(rare) == {"other"} or len(counts) == 1:
                 break

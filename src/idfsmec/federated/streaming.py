@@ -47,7 +47,7 @@ from idfsmec.table.columns import (
     SITE,
     SUBJECT,
     channel_codes,
-    join_column,
+    join_columns,
     part_header,
     split_column,
 )
@@ -143,15 +143,13 @@ def open_source(
             f"channels has {len(channels)} labels for {len(columns)} features.",
             argument="channels",
         )
-    pairs = list(zip(channels, columns, strict=True))
+    names = tuple(columns)
     if conditions:
-        pairs = [
-            (join_condition(channel, at), join_column(join_condition(channel, at), feature))
-            for at in conditions
-            for channel, (_, feature) in zip(channels, map(split_column, columns), strict=True)
-        ]
-    of_columns, names = zip(*pairs, strict=True) if pairs else ((), ())
-    return Source(names, of_columns, tuple(parts), tuple(columns), tuple(conditions), info, name)
+        features = [split_column(column)[1] for column in columns] * len(conditions)
+        channels = [join_condition(channel, at) for at in conditions for channel in channels]
+        names = tuple(join_columns(channels, features))
+    stored = tuple(columns)
+    return Source(names, tuple(channels), tuple(parts), stored, tuple(conditions), info, name)
 
 
 def _check_files(parts: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -202,14 +200,12 @@ def _rows_of(part: Any) -> Iterator[pd.DataFrame]:
     if isinstance(part, tuple):
         yield part[0]
         return
-    others = [name for name in (SITE, CONDITION, *_DEVICES) if name in _header(part)]
-    for batch in _batches(part, [SUBJECT, LABEL, *others]):
-        rows = {name: _clean(batch.column(name), name) for name in (SUBJECT, LABEL)}
-        for name in others:
-            column = batch.column(name)
-            text = _clean(column, name) if name == SITE else map(str, column.to_pylist())
-            rows[name] = np.array([*text], dtype=object)
-        yield pd.DataFrame(rows)
+    groups = [name for name in (SUBJECT, LABEL, SITE) if name != SITE or name in _header(part)]
+    others = [name for name in (CONDITION, *_DEVICES) if name in _header(part)]
+    for batch in _batches(part, [*groups, *others]):
+        rows = {name: _clean(batch.column(name), name) for name in groups}
+        texts = {name: [*map(str, batch.column(name).to_pylist())] for name in others}
+        yield pd.DataFrame(rows | texts)
 
 
 def _clean(column: pa.Array, name: str) -> NDArray[Any]:
@@ -290,6 +286,88 @@ class Rows:
                     if rows.size:
                         yield rows, X
 
+    def count(
+        self, channels: Indices, units: Array | None, keep_means: bool
+    ) -> tuple[NDArray[Any], ...]:
+        """Read channels (v) with d columns for the first time.
+
+        Returns how many samples of each subject have each channel (p, v); of each row its bits
+        and whether it has a channel; of each column shift and scale (2, d); of each class
+        subjects, sums of means and of their squares (c, 3, d); and of each subject means of values
+        and of squares (2, p, d), if they are kept.
+        """
+        columns, own = self._own_columns(channels)
+        counts, d = np.zeros((self.size, channels.size)), columns.size
+        bits, seen = (np.zeros(self.member.size, dtype=kind) for kind in (np.uint64, bool))
+        sums = np.zeros((1 + keep_means, d, self.size))
+        without = np.full(d, units is None)
+        shift, scale = (np.zeros(d), np.ones(d)) if units is None else units[:, columns]
+        for at, X in self.read(columns):
+            member = self.member[at]
+            starts = np.flatnonzero(np.diff(member, prepend=-1))
+            who = member[starts]
+            observed = np.concatenate([is_observed(X[None, part].swapaxes(1, 2)) for part in own])
+            counts[who] += np.add.reduceat(observed, starts, axis=1, dtype=float).T
+            bits[at], seen[at] = sum_bits(X.T, own), observed.any(axis=0)
+            # Near the mean of the first values of a column, so that squares lose no digits.
+            first = np.flatnonzero(without)
+            first = first[~np.isnan(X[first]).all(axis=1)]
+            if first.size:
+                without[first], some = False, X[first]
+                shift[first] = Scaling.learn(some.T).mean
+                most = np.nanmax(np.abs(some - shift[first, None]), axis=1, initial=0.0)
+                scale[first] = safe_scale(most)
+            X -= shift[:, None]
+            if (scale != 1).any():
+                X /= scale[:, None]
+            for part, has in zip(own, observed, strict=True):
+                if not has.all():
+                    X[np.ix_(part, ~has)] = 0.0
+            for total in sums:
+                total[:, who] += np.add.reduceat(X, starts, axis=1)
+                np.square(X, out=X)
+        of_column = channel_codes(own)
+        means = sums / np.maximum(counts, 1.0).T[of_column]
+        by_class = (self.codes == np.arange(len(self.labels))[:, None]).astype(float)
+        n = (by_class @ (counts > 0))[:, of_column]
+        moments = np.stack([n, by_class @ means[0].T, by_class @ (means[0] ** 2).T], axis=1)
+        kept = means.swapaxes(1, 2) if keep_means else np.zeros((2, 0, d))
+        return counts, bits, seen, np.stack([shift, scale]), moments, kept
+
+    def add_up(
+        self, channels: Indices, units: Array, counts: Array, folds: Indices, n_folds: int
+    ) -> Sums:
+        """Read channels for the second time, and sum them up."""
+        columns, own = self._own_columns(channels)
+        of_channels = counts[:, [*channels, -2, -1]]
+        sums: list[Sums] = []
+        with one_blas_thread():
+            for at, X in self.read(columns):
+                member = self.member[at]
+                part = table_sums(
+                    X.T,
+                    own,
+                    self.codes[member],
+                    folds[:, member],
+                    len(self.labels),
+                    n_folds=n_folds,
+                    groups=member,
+                    counts=of_channels,
+                    units=(units[0, columns], units[1, columns]),
+                )
+                sums = [join_sums([*sums, part])]
+        blocks = [
+            replace(block, channels=channels[block.channels], columns=columns[block.columns])
+            for block in sums[0].blocks
+        ]
+        return replace(sums[0], blocks=tuple(blocks))
+
+    def _own_columns(self, channels: Indices) -> tuple[Indices, list[Indices]]:
+        """Columns of channels, and where those of each of them are among these."""
+        parts = [self.source.channel_columns[v] for v in channels]
+        ends = np.cumsum([part.size for part in parts])
+        return np.concatenate(parts), np.split(np.arange(ends[-1]), ends[:-1])
+
 
 def _columns_of(part: Any, names: Sequence[str], stored: Indices) -> Iterator[Array]:
     """Read columns, some rows at a time, as (d, n)."""
@@ -302,91 +380,6 @@ def _columns_of(part: Any, names: Sequence[str], stored: Indices) -> Iterator[Ar
             values[:] = batch.column(name).to_numpy(zero_copy_only=False)
         if len(batch):
             yield X
-
-
-def _read_block(
-    channels: Indices, rows: Rows, units: Array | None, keep_means: bool
-) -> tuple[NDArray[Any], ...]:
-    """Read channels (v) with d columns for the first time.
-
-    Returns how many samples of each subject have each channel (p, v); of each row its bits and
-    whether it has a channel; of each column shift and scale (2, d); of each class subjects, sums
-    of means and of their squares (c, 3, d); and of each subject means of values and of squares
-    (2, p, d), if they are kept.
-    """
-    columns, own = _own_columns(channels, rows)
-    counts, d = np.zeros((rows.size, channels.size)), columns.size
-    bits, seen = (np.zeros(rows.member.size, dtype=kind) for kind in (np.uint64, bool))
-    sums = np.zeros((1 + keep_means, d, rows.size))
-    without = np.full(d, units is None)
-    shift, scale = (np.zeros(d), np.ones(d)) if units is None else units[:, columns]
-    for at, X in rows.read(columns):
-        member = rows.member[at]
-        starts = np.flatnonzero(np.diff(member, prepend=-1))
-        who = member[starts]
-        observed = np.concatenate([is_observed(X[None, part].swapaxes(1, 2)) for part in own])
-        counts[who] += np.add.reduceat(observed, starts, axis=1, dtype=float).T
-        bits[at], seen[at] = sum_bits(X.T, own), observed.any(axis=0)
-        # Near the mean of the first values of a column, so that squares lose no digits.
-        first = np.flatnonzero(without)
-        first = first[~np.isnan(X[first]).all(axis=1)]
-        if first.size:
-            without[first], some = False, X[first]
-            shift[first] = Scaling.learn(some.T).mean
-            most = np.nanmax(np.abs(some - shift[first, None]), axis=1, initial=0.0)
-            scale[first] = safe_scale(most)
-        X -= shift[:, None]
-        if (scale != 1).any():
-            X /= scale[:, None]
-        for part, has in zip(own, observed, strict=True):
-            if not has.all():
-                X[np.ix_(part, ~has)] = 0.0
-        for total in sums:
-            total[:, who] += np.add.reduceat(X, starts, axis=1)
-            np.square(X, out=X)
-    of_column = channel_codes(own)
-    means = sums / np.maximum(counts, 1.0).T[of_column]
-    by_class = (rows.codes == np.arange(len(rows.labels))[:, None]).astype(float)
-    n = (by_class @ (counts > 0))[:, of_column]
-    moments = np.stack([n, by_class @ means[0].T, by_class @ (means[0] ** 2).T], axis=1)
-    kept = means.swapaxes(1, 2) if keep_means else np.zeros((2, 0, d))
-    return counts, bits, seen, np.stack([shift, scale]), moments, kept
-
-
-def _sum_block(
-    channels: Indices, rows: Rows, units: Array, counts: Array, folds: Indices, n_folds: int
-) -> Sums:
-    """Read channels for the second time, and sum them up."""
-    columns, own = _own_columns(channels, rows)
-    of_channels = counts[:, [*channels, -2, -1]]
-    sums: list[Sums] = []
-    with one_blas_thread():
-        for at, X in rows.read(columns):
-            member = rows.member[at]
-            part = table_sums(
-                X.T,
-                own,
-                rows.codes[member],
-                folds[:, member],
-                len(rows.labels),
-                n_folds=n_folds,
-                groups=member,
-                counts=of_channels,
-                units=(units[0, columns], units[1, columns]),
-            )
-            sums = [join_sums([*sums, part])]
-    blocks = [
-        replace(block, channels=channels[block.channels], columns=columns[block.columns])
-        for block in sums[0].blocks
-    ]
-    return replace(sums[0], blocks=tuple(blocks))
-
-
-def _own_columns(channels: Indices, rows: Rows) -> tuple[Indices, list[Indices]]:
-    """Columns of channels, and where those of each of them are among these."""
-    parts = [rows.source.channel_columns[v] for v in channels]
-    ends = np.cumsum([part.size for part in parts])
-    return np.concatenate(parts), np.split(np.arange(ends[-1]), ends[:-1])
 
 
 class Subjects:
@@ -406,7 +399,7 @@ class Subjects:
         #: Of each subject: means of values and of squares, over the samples with the channel.
         self.means = np.zeros((2, rows.size if keep_means else 0, d))
         bits, seen = (np.zeros(rows.member.size, dtype=kind) for kind in (np.uint64, bool))
-        read = partial(_read_block, rows=rows, units=units, keep_means=keep_means)
+        read = partial(rows.count, units=units, keep_means=keep_means)
         for channels, (counts, own_bits, own_seen, *of_columns) in self._by_block(read):
             columns = np.concatenate([self.columns[v] for v in channels])
             self.counts[:, channels] = counts
@@ -438,12 +431,7 @@ class Subjects:
     def sums(self, folds: Indices, n_folds: int = N_FOLDS) -> Sums:
         """Read the table again and sum it up, each subject, in folds (n_repeats, p), once."""
         task = partial(
-            _sum_block,
-            rows=self.rows,
-            units=self.units,
-            counts=self.counts,
-            folds=folds,
-            n_folds=n_folds,
+            self.rows.add_up, units=self.units, counts=self.counts, folds=folds, n_folds=n_folds
         )
         parts = sorted(self._by_block(task), key=lambda part: part[0][0])
         first: Sums = parts[0][1]

@@ -12,7 +12,8 @@ import json
 import platform
 import time
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib.metadata import version
@@ -315,7 +316,8 @@ def fit_estimator(
         whole = HarmonizedRegressor(fresh) if numeric else HarmonizedClassifier(fresh)
     whole.set_params(harmonizer=corrections.harmonizer, adjuster=corrections.adjuster)
     known = table_covariates(table, corrections.names)
-    whole.fit(table.X, table.targets, table.subjects, table.sites, known)
+    with taking_missing(fresh):
+        whole.fit(table.X, table.targets, table.subjects, table.sites, known)
     fitted = whole.for_prediction()
     if not numeric and not hasattr(fitted, "predict_proba"):
         raise InputError(
@@ -324,6 +326,20 @@ def fit_estimator(
             argument="estimator",
         )
     return fitted, Corrections(whole.harmonizer_, whole.adjuster_, corrections.names)
+
+
+@contextmanager
+def taking_missing(estimator: Any) -> Iterator[None]:
+    """Say what to do where an estimator does not take NaN."""
+    try:
+        yield
+    except ValueError as error:
+        if isinstance(error, InputError) or "NaN" not in str(error):
+            raise
+        raise InputError(
+            f"{type(estimator).__name__} does not take NaN, which stands for missing channels: "
+            "put an imputer before it, sklearn.pipeline.make_pipeline(ChannelImputer(), ...)"
+        ) from error
 
 
 def rows_with_a_channel(table: FeatureTable) -> FeatureTable:

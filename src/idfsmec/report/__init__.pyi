@@ -5,8 +5,8 @@ from .channels import (
     plot_score_heatmap,
     plot_selection_frequency,
 )
+from .clinic import plot_calibration
 from .documents import (
-    plot_calibration,
     write_audit_page,
     write_model_card,
     write_reporting_checklist,

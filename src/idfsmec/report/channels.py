@@ -274,14 +274,15 @@ def plot_effects(
     shown = ranking.head(_MOST_FEATURES)
     ax = style.make_axes(ax, 7.2, 1.9 + 0.24 * len(shown))
     for y, row in enumerate(shown.to_dict("records")):
-        value, low, high = effect = [row[f"{size}{end}"] for end in ("", "_low", "_high")]
+        value, low, high = estimate = row[size], row[f"{size}_low"], row[f"{size}_high"]
         if not np.isfinite(value):
             continue
         color, filled = style.EMPHASIS if value >= 0 else style.FILTER, low > 0 or high < 0
-        style.draw_estimate(ax, y, effect, color, filled, markersize=5.5, gid=f"effect-{y}")
         name = column_label(join_column(row["channel"], row["feature"]))
-        hint = f"{name}: {EFFECT_SIZES[size]} {value:.2f} ({low:.2f} to {high:.2f})"
-        style.show_values(ax, low, y, [hint], high)
+        text = f"{name}: {EFFECT_SIZES[size]} {value:.2f} ({low:.2f} to {high:.2f})"
+        style.draw_estimate(
+            ax, y, estimate, color, filled, text, markersize=5.5, gid=f"effect-{y}"
+        )
         if np.isfinite(row.get("auc", np.nan)):
             text = f"{row['auc']:.2f}  ({row['auc_low']:.2f} to {row['auc_high']:.2f})"
             style.annotate(ax, text, (1.02, y), units=("axes fraction", "data"), va="center")

@@ -1,10 +1,11 @@
-"""Clinical scores: a table of sensitivity and predictive values, and the decision curve."""
+"""Probabilities of classes: scores of each group and class, decision curve, calibration."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -12,16 +13,26 @@ from idfsmec.errors import listing
 from idfsmec.evaluation import class_scores
 from idfsmec.report import style
 from idfsmec.report.data import TableResults, View
-from idfsmec.report.text import number_with_ci, percent, share_with_ci
+from idfsmec.report.text import (
+    number_with_ci,
+    percent,
+    say_removed,
+    score_with_ci,
+    share_with_ci,
+)
 
 #: Groups with fewer participants of a class are pointed out.
 _FEW = 10
-_TITLE = "Sensitivity, specificity, predictive values"
-#: How a decision curve is read.
+#: How a decision curve is read, and how calibration.
 CAPTION = (
     "Net benefit of acting on participants whose probability reaches a threshold, in true "
     "positives per participant, with 95 % CI. Probabilities are adjusted to the prevalence."
 )
+_CALIBRATION = (
+    "Each point is a group of participants with similar probabilities{of}; bars are 95 % CI. "
+    "On the line, probabilities equal observed frequencies."
+)
+HELD_OUT = ", from models fitted and calibrated without them"
 _SCORES = ("sensitivity", "specificity", "PPV", "NPV")
 
 
@@ -37,8 +48,8 @@ def plot_decision_curve(
     ax.plot(at, rows["all"], color=style.MUTED, linestyle="--", label="act on all")
     ax.axhline(0, color=style.MUTED, linewidth=1, linestyle=":", label="act on none")
     texts = [
-        f"threshold {percent(row['threshold'])}: net benefit {row['mean']:.3f} "
-        f"({row['low']:.3f} to {row['high']:.3f}); acting on all {row['all']:.3f}"
+        f"threshold {percent(row['threshold'])}: net benefit {number_with_ci(row, 3)}; acting on "
+        f"all {row['all']:.3f}".replace("-", "−")
         for row in clinical["decision_curve"]
     ]
     style.show_values(ax, at, rows["mean"], texts)
@@ -50,111 +61,182 @@ def plot_decision_curve(
     return style.style_axes(ax, "Decision curve", note)
 
 
-def draw_decision_curve(clinical: Mapping[str, Any]) -> dict[str, Any]:
-    """Draw the decision curve for a page."""
+def decision_views(table: TableResults) -> Iterator[View]:
+    """Yield the decision curve of two classes: net benefit against the threshold."""
+    if table.clinical is not None:
+        numbers = pd.DataFrame(table.clinical["decision_curve"])
+        yield View({"clinical": table.clinical, "note": table.note()}, numbers)
+
+
+def net_benefit(clinical: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a page about the decision curve."""
     numbers = pd.DataFrame(clinical["decision_curve"])
-    return style.make_figure(plot_decision_curve(clinical), CAPTION, numbers, "decision-figure")
+    picture = style.make_figure(plot_decision_curve(clinical), CAPTION, numbers, "decision-figure")
+    rows = [
+        {
+            f"probability of {clinical['class']}": percent(row["threshold"]),
+            "net benefit (95 % CI)": number_with_ci(row),
+            "acting on all": number_with_ci({"mean": row["all"], "low": None, "high": None}),
+        }
+        for row in clinical["decision_curve"][1::2]
+    ]
+    return style.tabulate("Decision curve", CAPTION, rows, picture)
+
+
+@style.literal_text
+def plot_calibration(calibration: Mapping[str, Any], ax: Axes | None = None) -> Axes:
+    """Draw probabilities of held-out participants against observed frequencies.
+
+    Parameters
+    ----------
+    calibration : mapping
+        ``model.performance["calibration"]``.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    ax = style.make_axes(ax, 4.6, 4.2)
+    groups = pd.DataFrame(calibration["bins"])
+    predicted, observed = groups["predicted"], groups["observed"]
+    ax.plot([0, 1], [0, 1], color=style.BAND, linewidth=1.2, gid="perfect")
+    ends = np.maximum([observed - groups["low"], groups["high"] - observed], 0)
+    ax.errorbar(
+        predicted, observed, ends, marker="o", color=style.EMPHASIS, linewidth=1.6,
+        elinewidth=1.0, gid="calibration",
+    )  # fmt: skip
+    texts = [
+        f"{percent(group['predicted'])}: observed {share_with_ci(group, 'observed')}, "
+        f"{group['n']} participants"
+        for group in calibration["bins"]
+    ]
+    style.show_values(ax, predicted, observed, texts)
+    if line := calibration.get("line"):
+        at = np.linspace(-5, 5, 100)
+        curve = 1 / (1 + np.exp(-(line[0] + line[1] * at)))
+        ax.plot(1 / (1 + np.exp(-at)), curve, color=style.FILTER, linestyle="--", gid="fitted")
+    what = f"probability of {calibration['class'] or 'the predicted class'}"
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=what, ylabel="share of participants")
+    who = calibration.get("participants", "held-out participants")
+    note = f"{who}, Brier score {calibration['brier']:.3f}"
+    return style.style_axes(ax, "Calibration", note)
+
+
+def calibration_part(
+    calibration: Mapping[str, Any], of: str = "", more: str = ""
+) -> dict[str, Any]:
+    """Return the part of a page about calibration; ``of`` and ``more`` are for its caption."""
+    text = f"{_CALIBRATION.format(of=of)}{more}"
+    numbers = pd.DataFrame(calibration["bins"])
+    picture = style.make_figure(plot_calibration(calibration), text, numbers, "calibration-figure")
+    rows = [
+        {
+            "probability": percent(group["predicted"]),
+            "observed (95 % CI)": share_with_ci(group, "observed"),
+            "participants": group["n"],
+        }
+        for group in calibration["bins"]
+    ]
+    text += f" Brier score {calibration['brier']:.3f}."
+    return style.tabulate("Calibration", text, rows, picture)
 
 
 def score_table(
-    clinical: Mapping[str, Any], classes: Sequence[Any], counts: Sequence[int]
+    clinical: Mapping[str, Any],
+    classes: Sequence[Any],
+    counts: Sequence[int],
+    auc: Mapping[str, Any] | None = None,
+    who: str = "held-out participants",
 ) -> dict[str, Any]:
-    """Return title, text, header and rows: all participants with their counts, and groups."""
-    everyone = {"by": "all", "group": "", "n_subjects": counts, "scores": clinical["scores"]}
-    rows, few = [], []
-    stated = [
-        [f"all, prevalence {percent(at['prevalence'])}", "", "", ""]
-        + [share_with_ci(at["scores"].get(score, {})) for score in _SCORES[2:]]
-        for at in clinical.get("at_prevalence", [])
-    ]
-    for group in (everyone, *clinical["groups"]):
-        name = f"{group['by']} {group['group']}".strip()
-        if min(group["n_subjects"]) < _FEW:
-            few.append(name)
-        scores = [share_with_ci(group["scores"].get(score, {})) for score in _SCORES]
-        rows.append([name, " / ".join(map(str, group["n_subjects"])), *scores])
+    """Return the part of a page about predictive values: of all participants, and of groups.
+
+    ``auc`` is that of all participants, where groups have theirs.
+    """
+    number_of = " / ".join(map(str, classes))
+
+    def row(
+        name: str, counts: Sequence[int], auc: Any, scores: Mapping[str, Any]
+    ) -> dict[str, str]:
+        cells = {"participants": name, number_of: " / ".join(map(str, counts))}
+        cells |= {} if auc is None else {"AUC": score_with_ci("roc_auc", auc) if auc else ""}
+        return cells | {score: share_with_ci(scores.get(score, {})) for score in _SCORES}
+
+    rows = [row("all", counts, auc, clinical["scores"])]
+    for at in clinical.get("at_prevalence", []):
+        stated = row(f"all, prevalence {percent(at['prevalence'])}", [], auc and {}, at["scores"])
+        rows.append(stated | dict.fromkeys(_SCORES[:2], ""))
+    few = [] if min(counts) >= _FEW else ["all"]
+    for group in clinical["groups"]:
+        name = f"{group['by']} {group['group']}"
+        rows.append(row(name, group["n_subjects"], auc and group["auc"], group["scores"]))
+        few += [name] if min(group["n_subjects"]) < _FEW else []
     text = (
-        f"Predictions of {clinical['class']} for held-out participants, with 95 % CI. Predictive "
-        f"values are for a prevalence of {percent(clinical['prevalence'])}, unless a row has "
-        "another."
+        f"Predictions of {clinical['class']} for {who}, with 95 % CI. Predictive values are for a "
+        f"prevalence of {percent(clinical['prevalence'])}, unless a row has another."
     )
-    if few:
-        text += f" Too few to rely on (below {_FEW} of a class): {listing(few, 20)}."
-    header = ("participants", " / ".join(map(str, classes)), *_SCORES)
-    return {
-        "title": _TITLE,
-        "text": text,
-        "header": header,
-        "rows": [rows[0], *stated, *rows[1:]],
-    }
+    text += _warn_of_few(few, "of a class")
+    return style.tabulate("Sensitivity, specificity, predictive values", text, rows)
+
+
+def _warn_of_few(names: Sequence[str], of: str) -> str:
+    return f" Too few to rely on (below {_FEW} {of}): {listing(names, 20)}." if names else ""
 
 
 def class_tables(
     measured: Mapping[str, Any], of: str = "", who: str = "held-out participants"
 ) -> list[dict[str, Any]]:
-    """Return title, text, header and rows of two tables: each class, and which is predicted."""
+    """Return two parts of a page: scores of each class, and which class is predicted."""
     classes, confusion = measured["classes"], measured["confusion"]
     few = [row["class"] for row in classes if row["n_subjects"] < _FEW]
     text = (
         f"{of}Each class against the rest, {who}, with 95 % CI. The most probable class is "
         "predicted. Predictive values are for the shares of the classes here."
     )
-    if few:
-        text += f" Too few to rely on (below {_FEW} participants): {listing(few, 20)}."
     rows = [
-        [row["class"], row["n_subjects"], number_with_ci(row["auc"])]
-        + [share_with_ci(row["scores"].get(score, {})) for score in _SCORES]
+        {
+            "class": row["class"],
+            "participants": row["n_subjects"],
+            "AUC": number_with_ci(row["auc"]),
+            **{score: share_with_ci(row["scores"].get(score, {})) for score in _SCORES},
+        }
         for row in classes
     ]
+    names = [f"predicted {row['class']}" for row in classes]
     by_true = [
-        [row["class"], *counts, percent(counts[k] / max(sum(counts), 1))]
+        {
+            "true class": row["class"],
+            **dict(zip(names, counts, strict=True)),
+            "predicted rightly": percent(counts[k] / max(sum(counts), 1)),
+        }
         for k, (row, counts) in enumerate(zip(classes, confusion, strict=True))
     ]
+    text += _warn_of_few(few, "participants")
+    shown = f"Number of {who} by true class (rows) and predicted class (columns)."
     return [
-        {
-            "title": "Classes, each against the rest",
-            "text": text,
-            "header": ("class", "participants", "AUC", *_SCORES),
-            "rows": rows,
-        },
-        {
-            "title": "Predicted classes",
-            "text": f"Number of {who} by true class (rows) and predicted class (columns).",
-            "header": (
-                *("true class", *(f"predicted {row['class']}" for row in classes)),
-                "predicted rightly",
-            ),
-            "rows": by_true,
-        },
+        style.tabulate("Classes, each against the rest", text, rows),
+        style.tabulate("Predicted classes", shown, by_true),
     ]
 
 
 def describe_clinical(table: TableResults) -> list[dict[str, Any]]:
-    """Return title, text, header, rows, and of two classes the curve, of a benchmark's tables."""
+    """Return parts of the report about clinical scores, of two classes with their ``curve``."""
     clinical = table.clinical
     if (of_classes := class_scores(table.results, table.name)) is not None:
-        rate = of_classes["rate"]
-        removed = f", {percent(rate)} of channels removed" if rate else ""
-        return class_tables(of_classes, f"{table.label(of_classes['method'])}{removed}. ")
+        of = f"{table.label(of_classes['method'])}{say_removed(of_classes['rate'])}. "
+        return class_tables(of_classes, of)
     if clinical is None:
         return []
     scored = score_table(clinical, clinical["classes"], clinical["n_subjects"])
-    removed = f", {percent(clinical['rate'])} of channels removed" if clinical["rate"] else ""
     curve = pd.DataFrame(clinical["decision_curve"])
     above = curve.loc[curve["low"] > curve["all"].clip(lower=0), "threshold"]
     between = f", between {percent(above.min())} and {percent(above.max())}" if len(above) else ""
+    of = f"{table.label(clinical['method'])}{say_removed(clinical['rate'])}"
     described = scored | {
-        "text": f"{table.label(clinical['method'])}{removed}: calibrated probabilities, pooled "
-        "over folds. Balanced accuracy elsewhere on this page is that of uncalibrated "
-        f"predictions, mean over folds, and may differ. {scored['text']}",
+        "text": f"{of}: calibrated probabilities, pooled over folds. Balanced accuracy elsewhere "
+        "on this page is that of uncalibrated predictions, mean over folds, and may differ. "
+        f"{scored['text']}",
         "curve": "Decision curve, net benefit: The 95 % CI lies above acting on all and acting on "
         f"none at {len(above)} of {len(curve)} thresholds{between}.",
     }
     return [described]
-
-
-def decision_views(table: TableResults) -> Iterator[View]:
-    """Yield the decision curve of two classes: net benefit against the threshold."""
-    if table.clinical is not None:
-        numbers = pd.DataFrame(table.clinical["decision_curve"])
-        yield View({"clinical": table.clinical, "note": table.note()}, numbers)

@@ -160,6 +160,11 @@ class TableResults:
         """Return what figures and sentences call a method."""
         return label_of(method, self.methods)
 
+    def method_of(self, names: Iterable[str]) -> str:
+        """Return the method of main interest if it is among the names, else the first of them."""
+        names = list(names)
+        return next((name for name in names if name == self.main), names[0])
+
     def all_rows(self, experiment: str = "accuracy") -> pd.DataFrame:
         """Return the rows of an experiment."""
         scores = self.results.scores

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +19,14 @@ from idfsmec.errors import listing
 from idfsmec.metrics import detectable_auc
 from idfsmec.multiverse import ALPHA
 from idfsmec.report import style
-from idfsmec.report.documents import Table, name_sections
-from idfsmec.report.text import percent, plain_records, slugify
+from idfsmec.report.text import (
+    capitalise,
+    first_that_fits,
+    number_with_ci,
+    percent,
+    plain_records,
+    slugify,
+)
 from idfsmec.table.columns import column_label
 
 if TYPE_CHECKING:
@@ -69,6 +75,17 @@ HEADLINES: tuple[tuple[Mapping[str, str], str], ...] = (
     ({}, f"{_CLAIM}; the audit is {{levels}}: the result survives these choices."),
 )
 _MOST_FEATURES, _CURVES = 50, 3
+_FEATURES = (
+    "Medians over specifications, and shares of these: with this direction, among the first 20 of "
+    "the ranking, significant at a false discovery rate of 5 %. p: of the median effect, and of "
+    "the share of significant specifications. Depends on: the mean effect is less than half with "
+    "an option of this choice."
+)
+_CHOICES = (
+    "By how much each option moves the score of the model at equal other choices, with 95 % CI "
+    "over folds; p after Holm's correction."
+)
+_EACH = "What each specification gives; the first is the default."
 _CURVE = (
     "Each column is a specification, in the order of its result, with 95 % CI; dots below are its "
     "options. Diamond: the default. Orange: the audit is red. Filled: {filled}."
@@ -124,14 +141,9 @@ def answer_multiverse(multiverse: Multiverse) -> tuple[dict[str, str], dict[str,
 def describe_multiverse(multiverse: Multiverse) -> list[str]:
     """Return what was found as sentences, the first as a headline."""
     answers, values = answer_multiverse(multiverse)
-    headline = next(
-        text.format(**values)
-        for given, text in HEADLINES
-        if all(answers[question] == answer for question, answer in given.items())
-    )
     table, moves = multiverse.specifications, multiverse.moves
     score = "AUC per participant" if multiverse.classes else "Spearman's correlation"
-    sentences = [f"{headline[:1].upper()}{headline[1:]}"]
+    sentences = [capitalise(first_that_fits(HEADLINES, answers).format(**values))]
     if table["score"].notna().any():
         sentences.append(
             f"{score} of the model: {table['score'].min():.2f} to {table['score'].max():.2f} over "
@@ -165,12 +177,10 @@ def _p(value: float) -> str:
     return "–" if np.isnan(value) else f"{value:.2g}"
 
 
-def _estimate(row: Any, name: str, sign: str = "") -> str:
-    values = [row[name], row["low"], row["high"]]
-    if not np.isfinite(values).all():
-        return "–"
-    mean, low, high = (format(value, f"{sign}.2f") for value in values)
-    return f"{mean} ({low} to {high})".replace("-", "−")
+def _estimate(row: Any, name: str, sign: str = "z") -> str:
+    values = {"mean": row[name], "low": row["low"], "high": row["high"]}
+    is_known = np.isfinite(list(values.values())).all()
+    return number_with_ci(values, sign=sign) if is_known else "–"
 
 
 @style.literal_text
@@ -260,99 +270,84 @@ def write_multiverse(
     Path
         The page.
     """
-    page, data, *tables = (Path(folder) / file for file in FILES)
-    style.refuse_existing(overwrite, page, data, *tables)
-    text = style.render_page("multiverse.html", **_describe(multiverse, name))
-    style.write_text(page, text)
-    frames = (
-        multiverse.specifications,
-        multiverse.features,
-        multiverse.effects,
-        multiverse.moves,
+    page, data, *paths = (Path(folder) / file for file in FILES)
+    style.refuse_existing(overwrite, page, data, *paths)
+    headline, *sentences = describe_multiverse(multiverse)
+    counts = dict(zip(multiverse.classes, multiverse.n_subjects, strict=False))  # none for a score
+    text = style.render(
+        "multiverse.html",
+        brand="idfsmec multiverse",
+        title=name,
+        chips=[
+            f"{len(multiverse.specifications)} specifications",
+            *(f"{label}: {count}" for label, count in counts.items()),
+            f"{sum(multiverse.n_subjects)} participants",
+        ],
+        headline=headline,
+        sentences=sentences,
+        parts=list(_parts(multiverse)),
     )
-    for path, frame in zip(tables, frames, strict=True):
+    style.write_texts({page: text})
+    kept: dict[str, Any] = {"sentences": [headline, *sentences], "options": multiverse.choices}
+    frames = ("specifications", "features", "effects", "moves")
+    for path, frame in zip(paths, (getattr(multiverse, name) for name in frames), strict=True):
         write_csv(path, frame)
-    as_json = {path.stem: plain_records(f) for path, f in zip(tables, frames, strict=True)}
-    sentences = describe_multiverse(multiverse)
-    write_json(data, {"sentences": sentences, "options": multiverse.choices, **as_json})
+        kept[path.stem] = plain_records(frame)
+    write_json(data, kept)
     return page
 
 
-def _describe(multiverse: Multiverse, name: str) -> dict[str, Any]:
-    """Return the content of the page."""
-    headline, *sentences = describe_multiverse(multiverse)
-    tables = _tables(multiverse)
-    classes = zip(multiverse.classes, multiverse.n_subjects, strict=False)  # none for a score
-    chips = [f"{len(multiverse.specifications)} specifications"]
-    chips += [f"{label}: {count}" for label, count in classes]
-    chips.append(f"{sum(multiverse.n_subjects)} participants")
-    return {
-        "brand": "idfsmec multiverse",
-        "title": name,
-        "chips": chips,
-        "headline": headline,
-        "sentences": sentences,
-        "tables": tables,
-        "named_tables": name_sections(tables),
+def _parts(multiverse: Multiverse) -> Iterator[dict[str, Any]]:
+    """Yield figures and tables of the page."""
+    table, features, effects = multiverse.specifications, multiverse.features, multiverse.effects
+    curves = {None: table} | {
+        feature: effects[effects["feature"] == feature]
+        for feature in features["feature"][:_CURVES]
     }
-
-
-def _tables(multiverse: Multiverse) -> list[Table]:
-    """Return figures and tables of the page."""
-    table, features = multiverse.specifications, multiverse.features
-    pictures = [Table("Model", "", (), [], _picture(multiverse, None, table))]
-    for feature in features["feature"][:_CURVES]:
-        of_feature = multiverse.effects[multiverse.effects["feature"] == feature]
-        picture = _picture(multiverse, feature, of_feature)
-        pictures.append(Table(column_label(feature), "", (), [], picture))
+    for feature, numbers in curves.items():
+        filled = "significant at a false discovery rate of 5 %" if feature else "CI above chance"
+        ax, slug = plot_specification_curve(multiverse, feature), slugify(feature or "model")
+        caption = _CURVE.format(filled=filled)
+        picture = style.make_figure(ax, caption, numbers, f"curve-{slug}")
+        yield style.tabulate(column_label(feature or "Model"), picture=picture)
     size = "Hedges' g" if multiverse.classes else "correlation"
-    shares = ["share_direction", "share_first", "share_significant"]
     rows = [
-        [
-            column_label(row["feature"]),
-            row["direction"],
-            f"{row['effect']:+.2f}".replace("-", "−"),
-            *(percent(row[share]) for share in shares),
-            *(_p(row[p]) for p in ("p_median", "p_share")),
-            multiverse.depends_on(row["feature"])[0] if row["share_significant"] else "",
-        ]
-        for _, row in features.head(_MOST_FEATURES).iterrows()
+        {
+            "feature": column_label(row["feature"]),
+            "direction": row["direction"],
+            size: f"{row['effect']:+.2f}".replace("-", "−"),
+            "direction kept": percent(row["share_direction"]),
+            "first": percent(row["share_first"]),
+            "significant": percent(row["share_significant"]),
+            "p (median)": _p(row["p_median"]),
+            "p (share)": _p(row["p_share"]),
+            "depends on": multiverse.depends_on(row["feature"])[0]
+            if row["share_significant"]
+            else "",
+        }
+        for row in features.head(_MOST_FEATURES).to_dict("records")
     ]
-    about_features = (
-        "Medians over specifications, and shares of these: with this direction, among the first "
-        "20 of the ranking, significant at a false discovery rate of 5 %. p: of the median "
-        "effect, and of the share of significant specifications. Depends on: the mean effect is "
-        "less than half with an option of this choice."
-    )
-    columns = ("direction kept", "first", "significant", "p (median)", "p (share)", "depends on")
-    moved = [
-        [row["choice"], row["option"], row["instead_of"], _estimate(row, "difference", "+")]
-        + [_p(row["p"])]
-        for _, row in multiverse.moves.iterrows()
+    yield style.tabulate("Features", _FEATURES, rows)
+    moves = [
+        {
+            "choice": row["choice"],
+            "option": row["option"],
+            "instead of": row["instead_of"],
+            "difference (95 % CI)": _estimate(row, "difference", "+"),
+            "p": _p(row["p"]),
+        }
+        for row in multiverse.moves.to_dict("records")
     ]
-    about_choices = (
-        "By how much each option moves the score of the model at equal other choices, with 95 % "
-        "CI over folds; p after Holm's correction."
-    )
+    yield style.tabulate("Choices", _CHOICES, moves)
+    last = ("score (95 % CI)", "audit", "participants", "missing", "significant features")
     each = [
-        [str(number), *(row[name] for name in multiverse.choices), _estimate(row, "score")]
-        + [row["level"], str(row["n_subjects"]), percent(row["missing"], 1)]
-        + [str(row["n_significant"])]
-        for number, row in table.iterrows()
+        [
+            *(number, *(row[name] for name in multiverse.choices), _estimate(row, "score")),
+            *(row["level"], row["n_subjects"], percent(row["missing"], 1), row["n_significant"]),
+        ]
+        for number, row in enumerate(table.to_dict("records"))
     ]
-    about_each = "What each specification gives; the first is the default."
-    header = ("score (95 % CI)", "audit", "participants", "missing", "significant features")
-    moves = ("choice", "option", "instead of", "difference (95 % CI)", "p")
-    return [
-        *pictures,
-        Table("Features", about_features, ("feature", "direction", size, *columns), rows),
-        Table("Choices", about_choices, moves, moved),
-        Table("Specifications", about_each, ("number", *multiverse.choices, *header), each),
-    ]
-
-
-def _picture(multiverse: Multiverse, feature: str | None, numbers: pd.DataFrame) -> dict[str, Any]:
-    filled = "significant at a false discovery rate of 5 %" if feature else "CI above chance"
-    ax = plot_specification_curve(multiverse, feature)
-    slug = f"curve-{slugify(feature or 'model')}"
-    return style.make_figure(ax, _CURVE.format(filled=filled), numbers, slug)
+    # A choice may have the name of another column.
+    rows = [{str(place): cell for place, cell in enumerate(row)} for row in each]
+    part = style.tabulate("Specifications", _EACH, rows)
+    yield part | {"header": ["number", *multiverse.choices, *last]}

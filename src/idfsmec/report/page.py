@@ -215,8 +215,8 @@ def write_report(
     check_writable(page, folder / FOLDER / "missing.svg")
     summary, figures = _summarise(Results.read(folder), reliability)
     drawn = _draw(figures, folder / FOLDER, progress)
-    content = style.render_page("report.html", figures=drawn, **summary)
-    return style.write_text(page, content)
+    content = style.render("report.html", figures=drawn, **summary)
+    return style.write_texts({page: content})
 
 
 @style.literal_text

@@ -16,9 +16,11 @@ from idfsmec.report import data, style
 from idfsmec.report.data import TableResults, View
 from idfsmec.report.text import (
     capitalise,
+    exceeds,
     format_score,
     metric_name,
     percent,
+    say_removed,
     score_with_ci,
 )
 
@@ -41,6 +43,7 @@ RESIDUALS = (
     "residuals that rise with the score; a trend with age is what the prediction missed or took "
     "from age."
 )
+_NO_REACH = "too few participants to say"
 #: What is said of R2, by whether its CI lies above 0.
 _RELATIONS = {
     "yes": "better than the mean of the participants trained on",
@@ -65,31 +68,34 @@ def summarise_prediction(table: TableResults) -> dict[str, Any] | None:
         method: _scores(every[every["method"] == method])
         for method in data.sort_methods(every["method"], table.methods)
     }
-    main = table.main if table.main in scored else next(iter(scored))
-    r2, low = scored[main]["subject_r2"], scored[main]["subject_r2"]["low"]
-    better = "unknown" if low is None or np.isnan(low) else "yes" if low > 0 else "no"
+    main = table.method_of(list(scored))
+    r2, slope = scored[main]["subject_r2"], _calibration(_by_participant(table, main))
+    columns = {metric_name(metric): metric for metric in SCORE_METRICS[:-1]}
     rows = [
-        [
-            table.label(method),
-            *(score_with_ci(metric, values[metric]) for metric in SCORE_METRICS[:-1]),
-        ]
-        + [format_score("subject_mae", values["subject_mae_of_mean"]["mean"])]
+        {"Method": table.label(method)}
+        | {name: score_with_ci(metric, values[metric]) for name, metric in columns.items()}
+        | {metric_name("subject_mae_of_mean"): _error(values, "subject_mae_of_mean")}
         for method, values in scored.items()
     ]
-    header = ["Method", *(metric_name(metric) for metric in SCORE_METRICS)]
-    slope = _calibration(_by_participant(table, main))
     return {
+        **style.tabulate("scores of all methods", rows=rows),
         "name": table.target["name"],
         "method": table.label(main),
-        "better": better,
+        "better": exceeds(r2["low"], 0),
         "r2": r2,
-        "sentence": _sentence(table, main, scored[main], better),
+        "sentence": f"{table.label(main)}: R² {score_with_ci('subject_r2', r2)}, "
+        f"{relate_to_mean(r2['low'])}; Spearman's correlation "
+        f"{score_with_ci('subject_spearman', scored[main]['subject_spearman'])}; mean absolute "
+        f"error {_error(scored[main], 'subject_mae')}, that of the mean "
+        f"{_error(scored[main], 'subject_mae_of_mean')}.",
         "calibration": "" if slope is None else say_slope(slope[0]),
         "grades": _say_grades(table, main),
         "ceiling": _ceiling(table),
-        "header": header,
-        "rows": rows,
     }
+
+
+def _error(values: Mapping[str, Any], metric: str) -> str:
+    return format_score(metric, values[metric]["mean"])
 
 
 def _scores(rows: pd.DataFrame) -> dict[str, dict[str, float]]:
@@ -100,19 +106,6 @@ def _scores(rows: pd.DataFrame) -> dict[str, dict[str, float]]:
         ci = interval_by_fold(folds.groupby(["seed", "fold"], sort=False)["value"].mean())
         found[metric] = {"mean": ci.mean, "low": ci.low, "high": ci.high}
     return found
-
-
-def _sentence(table: TableResults, method: str, values: Mapping[str, Any], better: str) -> str:
-    errors = [
-        format_score("subject_mae", values[name]["mean"])
-        for name in ("subject_mae", "subject_mae_of_mean")
-    ]
-    return (
-        f"{table.label(method)}: R² {score_with_ci('subject_r2', values['subject_r2'])}, "
-        f"{_RELATIONS[better]}; Spearman's correlation "
-        f"{score_with_ci('subject_spearman', values['subject_spearman'])}; mean absolute error "
-        f"{errors[0]}, that of the mean {errors[1]}."
-    )
 
 
 def _say_grades(table: TableResults, method: str) -> str:
@@ -160,54 +153,56 @@ def _calibration(means: pd.DataFrame) -> tuple[float, float] | None:
     return None if np.isnan(line["slope"]) else (line["slope"], line["intercept"])
 
 
-def held_out_frame(held_out: Mapping[str, Any]) -> pd.DataFrame:
-    """Return true and predicted scores of the participants a model was measured on."""
-    return pd.DataFrame({"true": held_out["true"], "predicted": held_out["left"][0]})
+def relate_to_mean(low: float | None) -> str:
+    """Say how R2 relates to the mean, by the lower end of its CI."""
+    return _RELATIONS[exceeds(low, 0)]
 
 
-def describe_model(model: Model) -> str:
-    """Return the headline of a card: what is predicted, and whether better than the mean."""
-    metrics = model.performance.get("metrics")
-    if not metrics:
-        return f"{model.kind} predicts {model.score}; its performance was not measured."
-    r2 = metrics["subject_r2"]
-    said = _RELATIONS["yes" if r2["low"] > 0 else "no"]
-    return (
-        f"{model.kind} predicts {model.score} with an R² of {score_with_ci('subject_r2', r2)} on "
-        f"held-out participants: {said}."
-    )
+def agreement(
+    title: str, frame: pd.DataFrame, name: str, caption: str, more: str = ""
+) -> dict[str, Any]:
+    """Return the part of a page about observed and predicted scores; Markdown has ``more``."""
+    picture = style.make_figure(plot_observed(frame, name), caption, frame, "observed")
+    return style.tabulate(title, f"{caption} {more}", picture=picture)
 
 
-def interval_rows(model: Model) -> tuple[str, tuple[str, ...], list[list[str]]]:
-    """Return text, header and rows of the intervals and correlations by share of channels."""
+def agreement_parts(model: Model) -> list[dict[str, Any]]:
+    """Return the parts of a card about a score that is predicted."""
+    measured, name = model.performance, str(model.score)
+    held_out = measured["held_out"]
+    frame = pd.DataFrame({"true": held_out["true"], "predicted": held_out["left"][0]})
+    slope = say_slope(measured["calibration"]["slope"])
     text = (
         "The score of 95 in 100 new participants is expected within so much of its prediction: an "
         "interval from the errors on held-out participants, who kept a random share of their "
         "channels."
     )
-    header = ("channels left", "score within", "Spearman's correlation (95 % CI)")
-    reaches = model.performance["held_out"]["reach"]
     rows = [
-        [
-            percent(share["share"]),
-            f"± {reach:.1f}" if np.isfinite(reach) else "too few participants to say",
-            score_with_ci("subject_spearman", share),
-        ]
-        for share, reach in zip(model.performance["by_share"], reaches, strict=True)
+        {
+            "channels left": percent(share["share"]),
+            "score within": f"± {reach:.1f}" if np.isfinite(reach) else _NO_REACH,
+            "Spearman's correlation (95 % CI)": score_with_ci("subject_spearman", share),
+        }
+        for share, reach in zip(measured["by_share"], held_out["reach"], strict=True)
     ]
-    return text, header, rows
+    return [
+        agreement("Observed and predicted", frame, name, OBSERVED, slope),
+        style.tabulate("Prediction intervals", text, rows),
+    ]
 
 
 def say_slope(slope: float) -> str:
     """Return the calibration slope in words."""
     if np.isnan(slope):
         return "All predictions are equal."
-    text = f"Calibration slope {slope:.2f}".replace("-", "−")
-    if slope < 0.8:
-        return f"{text}: predictions are further apart than the scores they stand for."
-    if slope > 1.25:
-        return f"{text}: predictions are closer together than they could be."
-    return f"{text}."
+    much, little = (
+        "further apart than the scores they stand for",
+        "closer together than they could be",
+    )
+    what = (
+        f": predictions are {much if slope < 0.8 else little}" if not 0.8 <= slope <= 1.25 else ""
+    )
+    return f"Calibration slope {slope:.2f}{what}.".replace("-", "−")
 
 
 def plot_observed(means: pd.DataFrame, name: str, note: str = "", ax: Axes | None = None) -> Axes:
@@ -231,13 +226,12 @@ def plot_observed(means: pd.DataFrame, name: str, note: str = "", ax: Axes | Non
     x, y = means["predicted"], means["true"]
     ends = np.array([min(x.min(), y.min()), max(x.max(), y.max())])
     ax.plot(ends, ends, color=style.MUTED, linewidth=1, linestyle=":", label="identity")
-    ax.scatter(x, y, s=22, color=style.EMPHASIS, alpha=0.6, linewidth=0)
+    texts = [f"predicted {p:.1f}, observed {t:g}" for p, t in zip(x, y, strict=True)]
+    _draw_points(ax, x, y, texts)
     if (line := _calibration(means)) is not None:
         at = np.array([x.min(), x.max()])
         label = f"calibration, slope {line[0]:.2f}".replace("-", "−")
         ax.plot(at, line[0] * at + line[1], color=style.EMPHASIS, linewidth=2, label=label)
-    texts = [f"predicted {p:.1f}, observed {t:g}" for p, t in zip(x, y, strict=True)]
-    style.show_values(ax, x, y, texts)
     ax.set(xlabel=f"predicted {name}", ylabel=f"observed {name}")
     ax.legend(frameon=False, labelcolor=style.INK)
     return style.style_axes(ax, f"Observed against predicted {name}", note)
@@ -254,12 +248,16 @@ def plot_residuals(
     known = means.dropna(subset=[by])
     residual = known["true"] - known["predicted"]
     ax.axhline(0, color=style.MUTED, linewidth=1, linestyle=":")
-    ax.scatter(known[by], residual, s=22, color=style.EMPHASIS, alpha=0.6, linewidth=0)
     against = name if by == "true" else by
     texts = [f"{against} {v:g}: {r:+.1f}" for v, r in zip(known[by], residual, strict=True)]
-    style.show_values(ax, known[by], residual, texts)
+    _draw_points(ax, known[by], residual, texts)
     ax.set(xlabel=against, ylabel="observed minus predicted")
     return style.style_axes(ax, f"Residuals against {against}", note)
+
+
+def _draw_points(ax: Axes, x: pd.Series, y: pd.Series, texts: list[str]) -> None:
+    ax.scatter(x, y, s=22, color=style.EMPHASIS, alpha=0.6, linewidth=0)
+    style.show_values(ax, x, y, texts)
 
 
 def observed_views(table: TableResults) -> Iterator[View]:
@@ -282,8 +280,6 @@ def _predicted(table: TableResults) -> Iterator[tuple[pd.DataFrame, dict[str, An
     methods = list(dict.fromkeys(kept.loc[kept["table"] == table.name, "method"]))
     if table.target is None or not methods:
         return
-    method = table.main if table.main in methods else methods[0]
-    rate = kept["rate"].min()
-    removed = f" · {percent(rate)} of channels removed" if rate else ""
-    note = f"{table.label(method)} · {table.note()}{removed}"
+    method = table.method_of(methods)
+    note = f"{table.label(method)} · {table.note()}{say_removed(kept['rate'].min())}"
     yield _by_participant(table, method), {"name": table.target["name"], "note": note}

@@ -255,15 +255,15 @@ def plot_paired_differences(
         i = rates.index(row["rate"])
         y = others.index(row["method"]) + (0.72 * (i / last - 0.5) if last else 0)
         # A t interval may leave the range of a difference of shares.
-        estimate = [row["difference"], *np.clip([row["low"], row["high"]], -1, 1)]
+        estimate = row["difference"], *np.clip([row["low"], row["high"]], -1, 1)
+        value, low, high = (points(end) for end in estimate)
+        look = looks[row["method"]]
+        text = f"{look.label}, {percent(row['rate'])}: {value} ({low} to {high})"
         style.draw_estimate(
-            ax, y, estimate, looks[row["method"]].color, row["significant"], markersize=4.2,
+            ax, y, estimate, look.color, row["significant"], text, markersize=4.2,
             alpha=1 - 0.6 * (last - i) / max(last, 1),
             gid=f"difference-{row['method']}-{row['rate']:g}",
         )  # fmt: skip
-        value, low, high = (points(end) for end in estimate)
-        text = f"{looks[row['method']].label}, {percent(row['rate'])}: {value} ({low} to {high})"
-        style.show_values(ax, estimate[1], y, [text], estimate[2])
     ax.axvline(0, color=style.INK, linewidth=1)
     for line in range(1, len(others)):
         ax.axhline(line - 0.5, color=style.MUTED, linewidth=0.4, alpha=0.4)

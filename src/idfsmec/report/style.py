@@ -6,7 +6,8 @@ import base64
 import hashlib
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from textwrap import wrap
@@ -28,10 +29,22 @@ from matplotlib.ticker import MaxNLocator
 
 from idfsmec import __version__
 from idfsmec._files import disarm_formulas, replacing
-from idfsmec.errors import ExistingFileError
+from idfsmec.errors import ExistingFileError, listing
 from idfsmec.report.data import PROPOSED, Methods, family_of, label_of, sort_methods
-from idfsmec.report.text import SIGNIFICANT, percent, points, seconds, slugify
-from idfsmec.table.columns import feature_label
+from idfsmec.report.text import (
+    SIGNIFICANT,
+    capitalise,
+    escape_markdown,
+    number_with_ci,
+    percent,
+    points,
+    say_counts,
+    score_with_ci,
+    seconds,
+    share_with_ci,
+    slugify,
+)
+from idfsmec.table.columns import column_label, feature_label
 
 #: Name of the page's CSS variable -> (light colour, dark colour), which the page exchanges. Hues
 #: after Paul Tol's colour-blind-safe "bright" scheme, which vermilion stays apart from.
@@ -226,13 +239,21 @@ def name_sides(ax: Axes, left: str, right: str) -> None:
 
 
 def draw_estimate(
-    ax: Axes, y: float, estimate: Sequence[float], color: str, filled: bool, **options: Any
+    ax: Axes,
+    y: float,
+    estimate: tuple[float, float, float],
+    color: str,
+    filled: bool,
+    text: str,
+    **options: Any,
 ) -> None:
-    """Draw a value as a filled or open dot, and its CI as a bar."""
+    """Draw a value as a filled or open dot, its CI as a bar, and what a pointer shows of both."""
     value, low, high = estimate
     ax.hlines(y, low, high, color=color, linewidth=1.5, alpha=0.65 * options.get("alpha", 1.0))
     inside = color if filled else PAPER
     ax.plot(value, y, "o", markeredgecolor=color, markerfacecolor=inside, **options)
+    has_ci = np.isfinite([low, high]).all()
+    show_values(ax, low if has_ci else value, y, [text], high if has_ci else value)
 
 
 def draw_bars(ax: Axes, names: Sequence[str], values: Any, colors: Any) -> None:
@@ -303,6 +324,18 @@ def make_figure(
     return shown | {"csv": f"data:text/csv;charset=utf-8;base64,{base64.b64encode(csv).decode()}"}
 
 
+def tabulate(
+    title: str,
+    text: str = "",
+    rows: Sequence[Mapping[str, Any]] = (),
+    picture: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return a part of a page: a figure, or text and a table; Markdown has the table of both."""
+    header = list(rows[0]) if rows else []
+    cells = [list(row.values()) for row in rows]
+    return {"title": title, "text": text, "header": header, "rows": cells, "picture": picture}
+
+
 def save_figure(ax: Axes, label: str, path: Path | None, salt: str) -> str:
     """Save a figure as SVG and PNG for a paper, close it, and return it as SVG for the page.
 
@@ -343,14 +376,35 @@ def _inline_svg(svg: str, label: str) -> str:
     return svg
 
 
-def render_page(template: str, **content: Any) -> str:
-    """Render a template of the package as a self-contained page; all text is escaped."""
-    loader, undefined = jinja2.PackageLoader("idfsmec.report"), jinja2.StrictUndefined
+def render(template: str, **content: Any) -> str:
+    """Render a template: a self-contained page, Markdown or sentences; all values are escaped."""
+    return _environment(Path(template).suffix).get_template(template).render(**content)
+
+
+def say(template: str, **content: Any) -> dict[str, str]:
+    """Return the sentences of a template by name; those without text are left out.
+
+    Each begins a line with its name and a colon, and indented lines continue it.
+    """
+    lines = re.sub(r"\n +", " ", render(template, **content)).splitlines()
+    named = (line.partition(": ") for line in lines)
+    return {name: text.strip() for name, _, text in named if text.strip()}
+
+
+@cache
+def _environment(ending: str) -> jinja2.Environment:
+    """Return where templates of a kind are found, with what they know."""
+    is_text = ending == ".txt"  # where a line is a sentence
     environment = jinja2.Environment(
-        loader=loader, undefined=undefined, autoescape=True, trim_blocks=True, lstrip_blocks=True,
-        finalize=_keep_together,
-    )  # fmt: skip
-    filters: dict[str, Any] = {
+        loader=jinja2.PackageLoader("idfsmec.report"),
+        undefined=jinja2.StrictUndefined,
+        autoescape=jinja2.select_autoescape(["html"]),
+        finalize={".html": _keep_together, ".md": escape_markdown, ".txt": _keep_line}[ending],
+        trim_blocks=not is_text,
+        lstrip_blocks=not is_text,
+        keep_trailing_newline=ending != ".html",
+    )
+    environment.filters |= {
         "percent": percent,
         # A t interval may leave the range of shares.
         "share": lambda value: percent(float(np.clip(value, 0, 1))),
@@ -359,9 +413,15 @@ def render_page(template: str, **content: Any) -> str:
         "weight": lambda value: "–" if value is None else f"{value:.4f}",
         "exact": lambda value: "" if value is None else f"{value:.7g}",
         "slug": slugify,
+        "capitalise": capitalise,
+        "column_label": column_label,
         "feature_label": feature_label,
+        "listing": listing,
+        "counts": say_counts,
+        "score_ci": lambda values, metric: score_with_ci(metric, values),
+        "share_ci": share_with_ci,
+        "number_ci": number_with_ci,
     }
-    environment.filters |= filters
     script = read_asset("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     environment.globals |= {
@@ -372,7 +432,12 @@ def render_page(template: str, **content: Any) -> str:
         "version": __version__,
         "significant": SIGNIFICANT,
     }
-    return environment.get_template(template).render(**content)
+    return environment
+
+
+def _keep_line(value: Any) -> Any:
+    """Let no value begin a line, where sentences are told apart by lines."""
+    return " ".join(value.splitlines()) if isinstance(value, str) else value
 
 
 def _keep_together(value: Any) -> Any:
@@ -393,9 +458,10 @@ def refuse_existing(overwrite: bool, *paths: Path) -> None:
             raise ExistingFileError(path)
 
 
-def write_text(path: Path, text: str, overwrite: bool = True) -> Path:
-    """Write a text file, whole or not at all."""
-    refuse_existing(overwrite, path)
-    with replacing(path) as (beside,):
-        beside.write_text(text, encoding="utf-8")
-    return path
+def write_texts(texts: Mapping[Path, str], overwrite: bool = True) -> Path:
+    """Write text files, all whole or none at all; return the first."""
+    refuse_existing(overwrite, *texts)
+    with replacing(*texts) as besides:
+        for beside, text in zip(besides, texts.values(), strict=True):
+            beside.write_text(text, encoding="utf-8")
+    return next(iter(texts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,18 @@ _TUNING = {
 def metric_name(metric: str) -> str:
     """Return the name of a score for readers."""
     return _METRICS.get(metric, metric.replace("_", " "))
+
+
+def describe_metric(metric: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a score with ``name``, ``value``, ``ci``, ``chance_level`` as text."""
+    return {
+        **values,
+        "name": metric_name(metric),
+        "value": format_score(metric, values["mean"]),
+        "ci": format_range(metric, values["low"], values["high"]),
+        "chance_level": format_score(metric, values.get("chance", np.nan)),
+        "scale": metric not in (*SCORE_METRICS, "grade_kappa", "grade_auc"),
+    }
 
 
 def describe_protocol(protocol: Mapping[str, Any]) -> str:
@@ -140,7 +152,7 @@ def score_with_ci(metric: str, values: Mapping[str, Any]) -> str:
     return f"{text} ({ends})"
 
 
-def number_with_ci(values: Mapping[str, Any], digits: int = 2) -> str:
+def number_with_ci(values: Mapping[str, Any], digits: int = 2, sign: str = "z") -> str:
     """Write a number with its 95 % CI, without it where it is not known.
 
     >>> number_with_ci({"mean": -0.001, "low": -0.11, "high": 0.24})
@@ -149,10 +161,22 @@ def number_with_ci(values: Mapping[str, Any], digits: int = 2) -> str:
     if values["mean"] is None:
         return "–"
     numbers = [values[end] for end in ("mean", "low", "high") if values[end] is not None]
-    mean, *ends = (f"{value:z.{digits}f}".replace("-", "−") for value in numbers)
+    mean, *ends = (f"{value:{sign}.{digits}f}".replace("-", "−") for value in numbers)
     if not np.isfinite(numbers).all() or not ends:
         return mean if np.isfinite(numbers[0]) else NOT_DEFINED
     return f"{mean} ({' to '.join(ends)})"
+
+
+def first_that_fits(
+    rows: Iterable[tuple[Mapping[str, str], str]], answers: Mapping[str, str]
+) -> str:
+    """Return the text of the first row whose answers are among those given."""
+    return next(text for expected, text in rows if expected.items() <= answers.items())
+
+
+def exceeds(low: float | None, level: float) -> str:
+    """Say whether the lower end of a CI is above a level: "yes", "no" or "unknown"."""
+    return "unknown" if low is None or np.isnan(low) else "yes" if low > level else "no"
 
 
 def points(value: float, digits: int = 1) -> str:
@@ -169,6 +193,16 @@ def seconds(value: float | None) -> str:
     return f"{value:.3g} s" if value < 999.5 else f"{value:,.0f} s".replace(",", " ")
 
 
+def say_counts(counts: Mapping[str, int]) -> str:
+    """Write how many there are of each."""
+    return ", ".join(f"{name}: {count}" for name, count in counts.items())
+
+
+def say_removed(rate: float) -> str:
+    """Say which share of channels was removed; nothing where none was."""
+    return f", {percent(rate)} of channels removed" if rate else ""
+
+
 def capitalise(text: str) -> str:
     """Write the first letter large, and leave the others as they are."""
     return f"{text[:1].upper()}{text[1:]}"
@@ -176,6 +210,8 @@ def capitalise(text: str) -> str:
 
 def escape_markdown(text: object) -> str:
     """Escape what Markdown would read as markup: names come from files of others."""
+    if hasattr(text, "__html__"):  # escaped already, by a macro of a template
+        return str(text)
     return "".join(f"\\{c}" if c in r"\`*_{}[]<>#|!$~" else c for c in str(text))
 
 

@@ -10,45 +10,49 @@ from idfsmec.evaluation import Results
 from idfsmec.metrics import CONFOUNDED, site_confounding
 from idfsmec.report import channels, data, predicted
 from idfsmec.report.data import TableResults
-from idfsmec.report.text import metric_name, name_features, percent, plain_records
+from idfsmec.report.text import (
+    exceeds,
+    first_that_fits,
+    metric_name,
+    name_features,
+    percent,
+    plain_records,
+)
 
-_ANY = ("yes", "no", "unknown")
-_LEVELS = ("green", "amber", "red", "grey")
-#: The sentence over a table: level of the audit, whether the groups are separated above chance,
-#: whether the selection is stable, and what is said. The first row that fits holds.
-HEADLINES: tuple[tuple[Sequence[str], Sequence[str], Sequence[str], str], ...] = (
-    (("red",), ("no",), _ANY,
+#: The sentence over a table, by the level of its audit, whether the groups are separated above
+#: chance, and whether the selection is stable. The first row that fits holds.
+HEADLINES: tuple[tuple[Mapping[str, str], str], ...] = (
+    ({"level": "red", "above": "no"},
      "Recordings differ between groups: see the audit. In the EEG no difference is shown."),
-    (_LEVELS, ("no",), _ANY,
+    ({"above": "no"},
      "No difference between the groups is shown. First in the ranking, without evidence: "
      "{features}."),
-    (("red",), _ANY, _ANY,
+    ({"level": "red"},
      "Recordings differ between groups: see the audit. First in the ranking, for this or another "
      "reason: {features}."),
-    (_LEVELS, ("unknown",), _ANY,
+    ({"above": "unknown"},
      "First in the ranking: {features}. Whether they separate the groups was not measured."),
-    (_LEVELS, ("yes",), ("no",),
+    ({"stable": "no"},
      "The groups are separated, by which features is open. Leading, not stable: {features}."),
-    (_LEVELS, ("yes",), ("unknown",),
+    ({"stable": "unknown"},
      "The groups are separated. Leading, stability not measured: {features}."),
-    (("amber",), ("yes",), ("yes",),
+    ({"level": "amber"},
      "{leading} Recordings or participants differ between groups, too: see the audit."),
-    (("green", "grey"), ("yes",), ("yes",), "{leading}"),
+    ({}, "{leading}"),
 )  # fmt: skip
-#: The same of a score: whether predictions are better than the mean, whether the selection is
-#: stable, and what is said.
-SCORE_HEADLINES: tuple[tuple[Sequence[str], Sequence[str], str], ...] = (
-    (("no",), _ANY,
+#: The same of a score, by whether predictions are better than the mean.
+SCORE_HEADLINES: tuple[tuple[Mapping[str, str], str], ...] = (
+    ({"better": "no"},
      "The prediction of {name} is not shown to be better than the mean of the participants "
      "trained on. First in the ranking, without evidence: {features}."),
-    (("unknown",), _ANY,
+    ({"better": "unknown"},
      "First in the ranking for {name}: {features}. Whether they predict it was not measured."),
-    (("yes",), ("yes",), "{name} is predicted better than by the mean. Leading: {features}."),
-    (("yes",), ("no",),
+    ({"stable": "no"},
      "{name} is predicted better than by the mean, by which features is open. Leading, not "
      "stable: {features}."),
-    (("yes",), ("unknown",),
+    ({"stable": "unknown"},
      "{name} is predicted better than by the mean. Leading, stability not measured: {features}."),
+    ({}, "{name} is predicted better than by the mean. Leading: {features}."),
 )  # fmt: skip
 #: What is said of the channels and features that lead a stable selection.
 _LEADING = {
@@ -168,21 +172,14 @@ def headline(
     kind = "even" if even else {0: "features", 1: "channel"}.get(len(leading), "channels")
     values = {"channels": listing(leading), "features": features}
     values["leading"] = _LEADING[kind].format(**values)
-    return _first_that_fits(HEADLINES, level, above, stable).format(**values)
+    answers = {"level": level, "above": above, "stable": stable}
+    return first_that_fits(HEADLINES, answers).format(**values)
 
 
 def score_headline(name: str, better: str, stable: str, features: str) -> str:
     """Return the first of ``SCORE_HEADLINES`` that fits; nothing where nothing was ranked."""
-    text = _first_that_fits(SCORE_HEADLINES, better, stable)
+    text = first_that_fits(SCORE_HEADLINES, {"better": better, "stable": stable})
     return text.format(name=name, features=features) if features else ""
-
-
-def _first_that_fits(rows: Sequence[tuple[Any, ...]], *found: str) -> str:
-    return next(
-        str(text)
-        for *allowed, text in rows
-        if all(value in values for value, values in zip(found, allowed, strict=True))
-    )
 
 
 def is_stable(halves: Mapping[str, Any] | None) -> str:
@@ -207,14 +204,11 @@ def summarise_accuracy(table: TableResults) -> dict[str, Any] | None:
         plain_records(data.intervals(data.task_scores(rows, metric), ["rate"]))
         for metric in (table.metric, "subject_roc_auc")
     )
-    above = "unknown"
-    if auc and auc[0]["low"] is not None:
-        above = "yes" if auc[0]["low"] > 0.5 else "no"
     return score[0] | {
         "metric": metric_name(table.metric),
         "chance": table.chance,
         "auc": auc[0] if auc else None,
-        "above_chance": above,
+        "above_chance": exceeds(auc[0]["low"] if auc else None, 0.5),
     }
 
 
@@ -234,7 +228,7 @@ def say_accuracy(accuracy: Mapping[str, Any] | None, level: str = "") -> str:
 
 def relate_to_chance(low: float, level: str | None) -> str:
     """Say how an AUC relates to chance, by the lower end of its CI and the audit's level."""
-    return _RELATIONS["yes" if low > 0.5 else "no", level == "red"]
+    return _RELATIONS[exceeds(low, 0.5), level == "red"]
 
 
 def _describe_stability(halves: Mapping[str, Any] | None) -> str:

@@ -375,15 +375,26 @@ def _centred(values: Array) -> Array:
     return np.where(is_constant(mean, np.sqrt((centred**2).sum(axis=0) / count)), 0.0, centred)
 
 
-def ranking_frame(selector: Any) -> pd.DataFrame:
+def ranking_frame(
+    selector: Any, *, stability: Any = None, adjusted: pd.DataFrame | None = None
+) -> pd.DataFrame:
     """All features of a fitted :class:`IDFSMEC` or :class:`~idfsmec.IDFSMECCV`, best first.
+
+    Parameters
+    ----------
+    selector : IDFSMEC or IDFSMECCV
+    stability : StabilitySelector, optional
+        Fitted to the same features.
+    adjusted : DataFrame, optional
+        What ``idfsmec.selection.effects.adjusted_effects`` gives for the same features.
 
     Returns
     -------
     DataFrame
         Columns ``rank, channel, feature, score, channel_weight, feature_weight, selected``, then
         those of ``effects_`` where the selector has them: ``n_subjects``, ``direction`` ("higher
-        in MDD") and sizes with intervals.
+        in MDD") and sizes with intervals; of stability ``frequency``, the share of halves that
+        selected a feature, and ``stable``; and those of ``adjusted``.
 
     Examples
     --------
@@ -415,6 +426,12 @@ def ranking_frame(selector: Any) -> pd.DataFrame:
     effects = getattr(selector, "effects_", None)
     if effects is not None:
         frame = frame.join(effects.drop(columns="feature"))
+    if stability is not None:
+        dead = frame["channel"].isin(stability.channel_names_[stability.dead_channels_])
+        share = pd.Series(stability.frequencies_).mask(dead)
+        frame = frame.assign(frequency=share, stable=stability.support_)
+    if adjusted is not None:
+        frame = frame.join(adjusted)
     return frame.sort_values("rank", ignore_index=True)
 
 
