@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from idfsmec._files import check_writable
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import say, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import say, show_frame, shown
 from idfsmec.cli.options import AnyPath, Names, OnError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         f"or {', '.join(options.DATA_SETS)} with --data.",
         "source",
     ),
-    config="TOML file with the settings of the default specification and [choices], as idfsmec "
+    config="TOML file with the settings of the default specification and the choices, as idfsmec "
     "features --write-config writes it.",
     specifications="Number of specifications: the default, each choice changed alone, and random "
     "combinations.",
@@ -71,7 +71,7 @@ def multiverse(
     make_specifications(settings, choices, specifications)  # for what it refuses
     asked = {"data": data, "labels": labels}
     recordings = options.find_recordings(str(source), on_error, condition, **asked)
-    with warnings_as_lines(), shown() as progress:
+    with shown() as progress:
         outcome = run_multiverse(
             recordings,
             settings,
