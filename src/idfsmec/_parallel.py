@@ -569,6 +569,7 @@ def _check_workers(client: Any) -> None:
     try:
         versions = client.sync(ask, callback_timeout=_SILENCE)
     except TimeoutError:  # one is stopped; others may do, and every task looks at its version
+        _LOG.warning("not all workers have answered within %.0f s", _SILENCE)
         versions = {}
     except (ImportError, AttributeError) as error:
         raise _cannot_load(error) from None
