@@ -42,15 +42,13 @@ def plan(
     an audit that finds a fact, a validation, and stable features. Writes plan.csv,
     plan_by_participants.csv, plan.svg and plan.png into OUT.
     """
-    import pandas as pd
-
     from idfsmec.evaluation import StudyPlan
-    from idfsmec.report.plan import HEADER, describe_plan, plan_rows, write_plan
+    from idfsmec.report.plan import describe_plan, plan_table, write_plan
 
     study = StudyPlan(auc, share, facts, comparisons, features, k)
     path = write_plan(study, out, overwrite=force)
     title = f"Participants needed, {100 * share:g} % of them patients"
-    show_frame(title, pd.DataFrame(plan_rows(study), columns=list(HEADER)))
+    show_frame(title, plan_table(study))
     for sentence in describe_plan(study):
         say(sentence)
     say("table:", path)
