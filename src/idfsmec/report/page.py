@@ -184,8 +184,8 @@ def _summarise(
     """Return the summary of results, and the figures of each table."""
     tables = [TableResults(results, name, reliability=reliability) for name in results.tables]
     figures = {table.name: table_figures(table) for table in tables}
-    verdicts = {table.name: _verdict(table) for table in tables}
-    findings = {t.name: verdict.summarise_findings(t, verdicts[t.name]["level"]) for t in tables}
+    summaries = [_summarise_table(table, figures[table.name]) for table in tables]
+    findings = {summary["name"]: summary["findings"] for summary in summaries}
     environment = results.environment
     machine: Mapping[str, Any] = environment.get("machine", {})
     started, ended = (
@@ -197,11 +197,7 @@ def _summarise(
         "note": describe_protocol(data.experiment_protocol(results)),
         "metric": metric_name(data.shown_metric(results)),
         "method": data.main_method(results.methods, results.methods),
-        "tables": [
-            _summarise_table(t, figures[t.name])
-            | {"findings": findings[t.name], "verdict": verdicts[t.name]}
-            for t in tables
-        ],
+        "tables": summaries,
         "warnings": verdict.warn(results, tables, findings),
         "protocol": _protocol(results),
         "versions": list(environment.get("versions", {}).items()),
@@ -213,16 +209,12 @@ def _summarise(
     return summary, figures
 
 
-def _verdict(table: TableResults) -> Mapping[str, Any]:
-    """Return the verdict of a table's audit, of an earlier one, or that there was none."""
-    stored = table.results.verdicts.get(table.name)
-    return summarise_audit(table) or stored or NOT_AUDITED
-
-
 def _summarise_table(
     table: TableResults, figures: Sequence[tuple[Figure, View]]
 ) -> dict[str, Any]:
-    size = data.effect_size(table.ranking)
+    size, audit = data.effect_size(table.ranking), summarise_audit(table)
+    # Of the audit, of an earlier one, or that there was none.
+    said = audit or table.results.verdicts.get(table.name) or NOT_AUDITED
     rows = {figure.section: view.rows for figure, view in figures}
     tested: dict[str, dict[str, str]] = {}
     for figure, view in figures:
@@ -234,7 +226,9 @@ def _summarise_table(
         "sites": scores.summarise_sites(table),
         "clinical": clinic.describe_clinical(table),
         "missingness": channels.associated_missingness(table),
-        "audit": summarise_audit(table),
+        "findings": verdict.summarise_findings(table, said["level"]),
+        "audit": audit,
+        "verdict": said,
         "effect": data.EFFECT_SIZES.get(size or ""),
         "effect_column": size,
         "curve": "Spearman's correlation" if table.target else "AUC",
