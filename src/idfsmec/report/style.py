@@ -336,7 +336,7 @@ def tabulate(
     rows: Sequence[Mapping[str, Any]] = (),
     picture: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return a part of a page: a figure, or text and a table; Markdown has the table of both."""
+    """Return a part of a page: a figure, or text and a table; Markdown has its text and table."""
     header = list(rows[0]) if rows else []
     cells = [list(row.values()) for row in rows]
     return {"title": title, "text": text, "header": header, "rows": cells, "picture": picture}
