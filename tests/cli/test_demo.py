@@ -39,7 +39,10 @@ SMALL_DEMO = """
 import sys
 from idfsmec.cli import app
 demo = sys.modules["idfsmec.cli.demo"]
-demo.QUICK = demo.Size(8, 20.0, (0.3,), 2, (5,), ("IDFS-MEC", "ANOVA F"), 19, 20)
+demo.QUICK = (
+    {"n_subjects": 8, "n_channels": 19, "duration": 20.0},
+    {"methods": ("IDFS-MEC", "ANOVA F"), "rates": (0.3,), "k": (5,), "folds": 2, "resamples": 20},
+)
 app()
 """
 # SQLite keeps these whole by its own journal.

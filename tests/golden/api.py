@@ -239,7 +239,14 @@ def make_small_demo(n_subjects, seconds, rates, n_splits, ks, methods, n_channel
     """Have ``demo --quick`` compute as little as this; gives what undoes it."""
     demo = sys.modules["idfsmec.cli.demo"]
     before = demo.QUICK
-    demo.QUICK = demo.Size(
-        n_subjects, seconds, rates, n_splits, ks, methods, n_channels, n_resamples
+    demo.QUICK = (
+        {"n_subjects": n_subjects, "n_channels": n_channels, "duration": seconds},
+        {
+            "methods": methods,
+            "rates": rates,
+            "k": ks,
+            "folds": n_splits,
+            "resamples": n_resamples,
+        },
     )
     return lambda: setattr(demo, "QUICK", before)

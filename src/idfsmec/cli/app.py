@@ -25,7 +25,14 @@ from typer.core import TyperGroup
 
 import idfsmec
 from idfsmec.cli import options
-from idfsmec.cli.console import flush_output, logged, print_error, print_plainly, state
+from idfsmec.cli.console import (
+    flush_output,
+    logged,
+    print_error,
+    print_plainly,
+    state,
+    warnings_as_lines,
+)
 from idfsmec.errors import InputError
 
 #: What Typer raises for bad usage; where it lives differs between versions of Typer.
@@ -153,13 +160,15 @@ def main(
 
 
 def command(**described: Any) -> Callable[[Function], Function]:
-    """Register a function as the command of its name, and leave the function itself as it is.
+    """Register a function as the command of its name; its warnings become lines, also from Python.
 
     ``described`` has the help of parameters, or all that Typer wants to know of them; that of
     parameters which several commands have is in :data:`idfsmec.cli.options.SHARED`.
     """
 
     def register(function: Function) -> Function:
+        function = warnings_as_lines()(function)
+
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:
             return function(*args, **kwargs)

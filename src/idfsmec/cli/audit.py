@@ -92,25 +92,22 @@ def audit(
 
 def _print_audit(audit: Audit) -> None:
     """Print the verdict, the variables and the sentences."""
-    import pandas as pd
-
     from idfsmec.audit.sentences import describe_variable, measure_of, records
 
     verdict, *rest = audit.summary().splitlines()
     say(verdict, style=COLOURS[audit.level])
     interval = f"{measure_of(audit)} [95 % CI]"
     cells = [
-        {
-            "fact": describe_variable(row, audit)[0],
-            "direction": describe_variable(row, audit)[1],
-            interval: f"{row['auc']:.2f} [{row['low']:.2f}, {row['high']:.2f}]",
-            "p": f"{row['p']:.2g}",
-            "p (corrected)": f"{row['p_corrected']:.2g}",
-        }
+        [
+            *describe_variable(row, audit)[:2],
+            f"{row['auc']:.2f} [{row['low']:.2f}, {row['high']:.2f}]",
+            f"{row['p']:.2g}",
+            f"{row['p_corrected']:.2g}",
+        ]
         for row in records(audit.variables)
     ]
     if cells:
-        title = "Facts, each alone (one value per participant)"
-        show_frame(title, pd.DataFrame(cells))
+        header = ("fact", "direction", interval, "p", "p (corrected)")
+        show_frame("Facts, each alone (one value per participant)", cells, header)
     for line in rest:
         say(line)

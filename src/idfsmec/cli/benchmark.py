@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import (
-    print_verdict,
-    remark,
-    say,
-    say_next,
-    show_frame,
-    shown,
-    warnings_as_lines,
-)
+from idfsmec.cli.console import print_verdict, remark, say, say_next, show_frame, shown
 from idfsmec.cli.options import AnyPath, AnyPaths, Folds, Harmonize, Names, Per
 from idfsmec.errors import InputError
 
@@ -106,7 +98,7 @@ def benchmark(
         raise InputError(
             f"--experiment {unknown[0]}: choose from {', '.join(options.EXPERIMENTS)}"
         )
-    changes = {
+    protocol = {  # None keeps the default
         "seeds": range(repeats),
         "rates": options.split_names(rates),
         "patterns": options.split_names(patterns),
@@ -116,7 +108,6 @@ def benchmark(
         "adjust_from": adjust_from,
         **options.parse_folds(folds),
     }
-    protocol = {key: value for key, value in changes.items() if value is not None}
     named = read_tables(paths, condition, per, target, order, by)
     chosen = {"methods": options.split_names(methods)}
     workers = {"classifier": classifier, "n_jobs": n_jobs}
@@ -135,7 +126,7 @@ def benchmark(
     }
     results: Results
     with ResultsFolder(out, force, share) as folder:
-        with stop_cleanly(out), warnings_as_lines(), shown(digest=RunningMeans()) as progress:
+        with stop_cleanly(out), shown(digest=RunningMeans()) as progress:
             common_options: dict[str, Any] = {"protocol": protocol, "overwrite": force}
             for name in experiments:
                 if name in runs:  # the audit comes last
@@ -183,12 +174,11 @@ def read_tables(
         name = f"{path.resolve().parent.name}/{name}" if name in tables else name
         if name in tables:
             raise InputError(f"{path}: two tables have the name {name}; rename one of the files")
-        with warnings_as_lines():
-            if by is not None and condition is None:
-                table = FeatureTable.read(path)  # what is cut is not pooled
-            else:
-                table = options.read_table(path, condition, per, name)
-            table = options.take_target(table, target, order, name)
+        if by is not None and condition is None:
+            table = FeatureTable.read(path)  # what is cut is not pooled
+        else:
+            table = options.read_table(path, condition, per, name)
+        table = options.take_target(table, target, order, name)
         if text := association_warning(missingness_association(table)):
             remark(f"table {name}: {text}", "yellow")
         info = {**table.info, "audit_verdict": stored_verdict(path, table)}

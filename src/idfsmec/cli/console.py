@@ -10,7 +10,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
@@ -18,12 +19,11 @@ from textwrap import fill, shorten
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from idfsmec.progress import collect_warnings, warning_texts
+from idfsmec.progress import collect_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pandas as pd
     from rich.console import Console
     from rich.text import Text
 
@@ -113,12 +113,14 @@ def say(text: str, path: object = "", *, style: str = "", stream: str = "stdout"
     output.print(plain(whole, style), soft_wrap=True)
 
 
-def show_frame(title: str, frame: pd.DataFrame) -> None:
-    """Print a frame as a table; columns whose texts begin with a number stand at the right."""
+def show_frame(title: str, rows: Any, header: Iterable[str] = ()) -> None:
+    """Print rows as a table; columns whose texts begin with a number stand at the right."""
+    import pandas as pd
     from rich import box
     from rich.table import Table
 
     say(title)
+    frame = pd.DataFrame(rows, columns=list(header) or None)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)
     for name, cells in frame.astype(str).items():
         is_number = cells.str.match(r"[-−]?\d|$").all()
@@ -169,13 +171,18 @@ def print_plainly(text: str) -> None:
 
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """Print the warnings of a block when it ends, each text once."""
-    with collect_warnings() as caught:
-        try:
-            yield
-        finally:
-            for text in warning_texts(caught):
-                remark(f"warning: {text}", "yellow")
+    """Print the warnings of a block as they come, each text once."""
+    told: set[str] = set()
+
+    def tell(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = " ".join(str(message).split())
+        if text not in told:
+            told.add(text)
+            remark(f"warning: {text}", "yellow")
+
+    with collect_warnings():
+        warnings.showwarning = tell  # until the block ends
+        yield
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from idfsmec.cli.app import command
 from idfsmec.cli.benchmark import benchmark
@@ -11,25 +11,28 @@ from idfsmec.cli.console import say, shown
 from idfsmec.cli.options import AnyPath, check_folder
 from idfsmec.errors import ExistingFileError
 
-
-class Size(NamedTuple):
-    """How much a demo computes."""
-
-    n_subjects: int
-    seconds: float
-    rates: tuple[float, ...]
-    n_splits: int
-    ks: tuple[int, ...]
-    methods: tuple[str, ...]
-    n_channels: int = 64
-    n_resamples: int = 100
-
-
 # Strong for depression research (Cohen's d), so that a small cohort shows the point.
 EFFECT = 2.0
 BASELINES = ("mRMR", "ReliefF", "RFS", "ANOVA F", "all features", "random")
-FULL = Size(40, 60.0, (0.1, 0.3, 0.5), 5, (5, 10, 20, 50, 100), ("IDFS-MEC", *BASELINES))
-QUICK = Size(16, 40.0, (0.1, 0.5), 4, (5, 20, 50), ("IDFS-MEC", "mRMR", "ANOVA F", "random"))
+#: A cohort, and what is compared on it.
+FULL: tuple[dict[str, Any], dict[str, Any]] = (
+    {"n_subjects": 40, "n_channels": 64, "duration": 60.0},
+    {
+        "methods": ("IDFS-MEC", *BASELINES),
+        "rates": (0.1, 0.3, 0.5),
+        "k": (5, 10, 20, 50, 100),
+        "folds": 5,
+    },
+)
+QUICK: tuple[dict[str, Any], dict[str, Any]] = (
+    {"n_subjects": 16, "n_channels": 64, "duration": 40.0},
+    {
+        "methods": ("IDFS-MEC", "mRMR", "ANOVA F", "random"),
+        "rates": (0.1, 0.5),
+        "k": (5, 20, 50),
+        "folds": 4,
+    },
+)
 
 
 @command(quick="Use a smaller cohort; takes about a minute.")
@@ -53,18 +56,12 @@ def demo(out: AnyPath = Path("idfsmec-demo"), quick: bool = False, force: bool =
     check_folder(out, force)
     if (out / "report.html").exists() and not force:
         raise ExistingFileError(out / "report.html")
-    size = QUICK if quick else FULL
+    size, compared = QUICK if quick else FULL
     with shown("1. simulating"):
-        cohort = simulate_cohort(
-            size.n_subjects,
-            size.n_channels,
-            duration=size.seconds,
-            effect_size=EFFECT,
-            random_state=0,
-        )
+        cohort = simulate_cohort(**size, effect_size=EFFECT, random_state=0)
     say(
-        f"1. {size.n_subjects} simulated participants, {size.n_channels} channels, "
-        f"{size.seconds:g} s each. The groups differ (Cohen's d = {EFFECT:g}) at "
+        f"1. {size['n_subjects']} simulated participants, {size['n_channels']} channels, "
+        f"{size['duration']:g} s each. The groups differ (Cohen's d = {EFFECT:g}) at "
         f"{', '.join(cohort.informative_channels)}."
     )
     with shown("2. features") as progress:
@@ -84,20 +81,10 @@ def demo(out: AnyPath = Path("idfsmec-demo"), quick: bool = False, force: bool =
         "with a simulated difference."
     )
     say(
-        f"4. {len(size.methods)} methods, {len(size.rates)} missing rates, {size.n_splits} "
-        "subject-wise folds, nested tuning."
+        f"4. {len(compared['methods'])} methods, {len(compared['rates'])} missing rates, "
+        f"{compared['folds']} subject-wise folds, nested tuning."
     )
-    results = benchmark(
-        path,
-        out,
-        methods=size.methods,
-        rates=size.rates,
-        k=size.ks,
-        folds=size.n_splits,
-        repeats=1,
-        resamples=size.n_resamples,
-        force=force,
-    )
+    results = benchmark(path, out, **compared, repeats=1, force=force)
     if len(results.failures):
         raise RuntimeError(results.failures.iloc[0]["traceback"].strip().splitlines()[-1])
     with shown("5. report", describe=str) as progress:

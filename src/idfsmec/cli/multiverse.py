@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from idfsmec._files import check_writable
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import say, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import say, show_frame, shown
 from idfsmec.cli.options import AnyPath, Names, OnError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def multiverse(
     make_specifications(settings, choices, specifications)  # for what it refuses
     asked = {"data": data, "labels": labels}
     recordings = options.find_recordings(str(source), on_error, condition, **asked)
-    with warnings_as_lines(), shown() as progress:
+    with shown() as progress:
         outcome = run_multiverse(
             recordings,
             settings,

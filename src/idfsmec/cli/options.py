@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 import typer
 
 from idfsmec._files import check_readable, check_writable
-from idfsmec.cli.console import remark, shown, warnings_as_lines
+from idfsmec.cli.console import remark, shown
 from idfsmec.errors import ExistingFileError, InputError
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def find_recordings(source: str, on_error: str, condition: Any, **asked: Any) ->
     from idfsmec import recordings
 
     asked |= {"condition": split_names(condition), "absent_ok": on_error == "skip"}
-    with warnings_as_lines(), shown("looking for recordings and duplicates"):
+    with shown("looking for recordings and duplicates"):
         return recordings.check_duplicates(recordings.find_recordings(source, **asked))
 
 

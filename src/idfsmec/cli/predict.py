@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import (
-    print_verdict,
-    remark,
-    say,
-    say_page,
-    show_frame,
-    shown_recordings,
-    warnings_as_lines,
-)
+from idfsmec.cli.console import print_verdict, remark, say, say_page, show_frame, shown_recordings
 from idfsmec.cli.options import AnyPath, AnyPaths, OnError
 from idfsmec.errors import listing
 
@@ -71,12 +63,11 @@ def predict(
     output = options.check_output(output, ".csv", force, [Path(model), *paths])
     if pages is not None:
         check_writable(Path(pages) / "index.html")
-    with warnings_as_lines():
-        loaded = load_model(model)
-        named, parts = _read(loaded, paths, options.failing(on_error)), []
-        for name, table in named:
-            with options.naming(name):
-                parts.append(predict_subjects(loaded, table, allow_unusual=allow_unusual))
+    loaded = load_model(model)
+    named, parts = _read(loaded, paths, options.failing(on_error)), []
+    for name, table in named:
+        with options.naming(name):
+            parts.append(predict_subjects(loaded, table, allow_unusual=allow_unusual))
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     subjects = tuple(subject for part in parts for subject in part.subjects)
     whole = replace(parts[0], subjects=subjects, notes=notes)

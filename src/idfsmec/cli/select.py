@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import print_verdict, say, say_next, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import print_verdict, say, say_next, show_frame, shown
 from idfsmec.cli.options import AnyPath, AnyPaths, Harmonize, Names, Per
 from idfsmec.errors import InputError
 
@@ -111,7 +111,7 @@ def select(
         joined = _read(paths, target, order, condition, per, harmonize, adjusting, electrodes)
         table, verdicts = joined
         numeric = table.target.is_numeric
-        with warnings_as_lines(), options.naming(paths[0]):
+        with options.naming(paths[0]):
             if tune:
                 selector = _tune(table, k, dask)
             else:
@@ -203,18 +203,17 @@ def _read(
     from idfsmec.table import FeatureTable
     from idfsmec.table.verdicts import stored_verdict
 
-    with warnings_as_lines():
-        tables = [options.read_table(path, condition, per) for path in paths]
-        table = tables[0] if len(tables) == 1 else FeatureTable.concat(tables)
-        table = options.take_target(table, target, order, paths[0])
-        tables = [table] if len(tables) == 1 else tables
-        verdicts = [stored_verdict(*pair) for pair in zip(paths, tables, strict=True)]
-        with options.naming(paths[0]):
-            corrections = make_corrections(table.y.unique(), harmonize, *adjust)
-            table = correct_table(table, corrections) if corrections else table
-            if electrodes is not None:
-                table = table.select_channels(choose_electrodes(table, electrodes))
-            return table, verdicts
+    tables = [options.read_table(path, condition, per) for path in paths]
+    table = tables[0] if len(tables) == 1 else FeatureTable.concat(tables)
+    table = options.take_target(table, target, order, paths[0])
+    tables = [table] if len(tables) == 1 else tables
+    verdicts = [stored_verdict(*pair) for pair in zip(paths, tables, strict=True)]
+    with options.naming(paths[0]):
+        corrections = make_corrections(table.y.unique(), harmonize, *adjust)
+        table = correct_table(table, corrections) if corrections else table
+        if electrodes is not None:
+            table = table.select_channels(choose_electrodes(table, electrodes))
+        return table, verdicts
 
 
 def _fit(tuned: IDFSMECCV, table: FeatureTable) -> IDFSMECCV:
@@ -251,9 +250,9 @@ def _select_from_sums(
     from idfsmec.selection import IDFSMEC
 
     if len(paths) == 1 and paths[0].is_dir() and not (conditions or harmonize):
-        with warnings_as_lines(), shown("summing up"):  # the means of participants are not kept
+        with shown("summing up"):  # the means of participants are not kept
             return IDFSMEC(**settings).fit(paths[0])
-    with warnings_as_lines(), shown("summing up"):
+    with shown("summing up"):
         summaries = [
             Summary.read(path)
             if path.suffix.lower() == ".summary"
@@ -263,7 +262,7 @@ def _select_from_sums(
         if conditions:
             summaries = [summary.take(conditions=conditions) for summary in summaries]
     study_of(summaries, names=[str(path) for path in paths])  # names the files that do not fit
-    with warnings_as_lines(), shown("ranking"):
+    with shown("ranking"):
         return IDFSMEC(**settings).fit_summaries(summaries, harmonize=harmonize)
 
 

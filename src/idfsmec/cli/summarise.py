@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from idfsmec.cli.app import command
-from idfsmec.cli.console import remark, say, say_next, shown, warnings_as_lines
+from idfsmec.cli.console import remark, say, say_next, shown
 from idfsmec.cli.options import AnyPath, Names, argument, check_output, split_names
 from idfsmec.errors import InputError
 
@@ -93,7 +93,7 @@ def summarise(
     key_is_new = not key_file.exists()
     key = rules.new_study_key() if key_is_new else rules.read_study_key(key_file)
     # The record before the summary: what is released is always in the ledger.
-    with warnings_as_lines(), shown("summing up"), Ledger(ledger) as record:
+    with shown("summing up"), Ledger(ledger) as record:
         if struck is not None:
             record.strike(struck)
         summary = rules.summarise(

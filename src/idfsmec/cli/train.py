@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import print_verdict, say, say_next, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import print_verdict, say, say_next, show_frame, shown
 from idfsmec.cli.options import AnyPath, Folds, Harmonize, Names, Per
 
 if TYPE_CHECKING:
@@ -62,8 +62,6 @@ def train(
     the audit is run if none is stored beside the table. By default up to 10 folds.
     For research; not a medical device.
     """
-    import pandas as pd
-
     from idfsmec._parallel import count_jobs
     from idfsmec.evaluation import train_model
     from idfsmec.prediction import save_model
@@ -77,9 +75,8 @@ def train(
     options.check_numbers(repeats=repeats)
     splits, n_jobs = options.parse_folds(folds), count_jobs(jobs)
     read = options.read_table(Path(table), condition, per)
-    with warnings_as_lines():
-        read = options.take_target(read, target, order, table)
-    with warnings_as_lines(), shown("folds") as progress, options.naming(table):
+    read = options.take_target(read, target, order, table)
+    with shown("folds") as progress, options.naming(table):
         model = train_model(
             read,
             method,
@@ -99,10 +96,11 @@ def train(
     save_model(model, path, overwrite=force)
     markdown, page = write_model_card(model, path, overwrite=force)
     print_verdict(table, verdict)
-    names = {"name": "score", "value": "value", "ci": "95 % CI", "chance_level": "chance"}
-    cells = pd.DataFrame(metric_rows(model))[list(names)].rename(columns=names)
+    names = ("name", "value", "ci", "chance_level")
+    cells = [[row[name] for name in names] for row in metric_rows(model)]
     red = "; acquisition may explain it" if model.audit["level"] == "red" else ""
-    show_frame(f"Performance on held-out participants{red}", cells)
+    header = ("score", "value", "95 % CI", "chance")
+    show_frame(f"Performance on held-out participants{red}", cells, header)
     if electrodes is not None:
         say("electrodes:", ", ".join(model.channels))
     say("model:", path)

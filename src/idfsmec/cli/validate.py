@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import (
-    print_verdict,
-    remark,
-    say,
-    say_page,
-    show_frame,
-    shown_recordings,
-    warnings_as_lines,
-)
+from idfsmec.cli.console import print_verdict, remark, say, say_page, show_frame, shown_recordings
 from idfsmec.cli.options import AnyPath, Names, OnError, Per
 
 if TYPE_CHECKING:
@@ -66,8 +58,6 @@ def validate(
     stored beside it. Participants that the model is known to be trained on are
     left out. For research; not a medical device.
     """
-    import pandas as pd
-
     from idfsmec._files import check_writable
     from idfsmec._parallel import count_jobs
     from idfsmec.errors import listing
@@ -91,25 +81,24 @@ def validate(
     for file in files:
         options.refuse_inputs(file, [Path(model), path])
     check_prevalence(prevalence)
-    with warnings_as_lines():
-        loaded = load_model(model)
-        if _is_manifest(path):
-            table = _extract(loaded, path, on_error, n_jobs)
-            table = options.take_condition(table, condition, path)
-        else:
-            table = options.read_table(path, condition, per)
-        with options.naming(path):
-            table = with_target_of(loaded, table)
-            validation = validate_model(
-                loaded, table, prevalence=prevalence, include_training=include_training
-            )
-        verdict = options.find_verdict(path, table, n_jobs)
+    loaded = load_model(model)
+    if _is_manifest(path):
+        table = _extract(loaded, path, on_error, n_jobs)
+        table = options.take_condition(table, condition, path)
+    else:
+        table = options.read_table(path, condition, per)
+    with options.naming(path):
+        table = with_target_of(loaded, table)
+        validation = validate_model(
+            loaded, table, prevalence=prevalence, include_training=include_training
+        )
+    verdict = options.find_verdict(path, table, n_jobs)
     measured = {**validation.measured, "audit": dict(verdict)}
     validation = replace(validation, measured=measured)
     page = write_validation(loaded, validation, out, name=path.name, overwrite=force)
     print_verdict(path, verdict)
     headline, *sentences = describe_validation(validation)
-    show_frame(headline, pd.DataFrame(score_rows(validation), columns=list(HEADER)))
+    show_frame(headline, score_rows(validation), HEADER)
     for sentence in sentences:
         say(sentence)
     if trained_on := validation.measured["left_out"]["trained_on"]:
