@@ -170,7 +170,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         skipped = shutil.ignore_patterns(".git", ".venv*", "__pycache__", ".*_cache", "_build")
         os.chdir(shutil.copytree(ROOT, Path(folder, "tree"), ignore=skipped))
-        sys.path.insert(0, str(Path.cwd() / "src"))
+        sys.path[:0] = [str(Path.cwd() / "src"), str(Path.cwd())]  # tests import benchmarks
         environment = {"OMP_NUM_THREADS": "1", "NUMBA_DISABLE_JIT": "1"}
         os.environ.update(environment, PYTHONPATH=str(Path.cwd() / "src"))
         counts = [try_module(m, given.n, given.seed, known) for m in given.modules or TESTS]

@@ -1,13 +1,13 @@
 """Kill commands at random moments, run them again, and compare with an undisturbed run.
 
 ``python -m benchmarks.endurance.kill [--rounds 3] [--seed 0] [--minutes 0] [--commands NAME ...]``
-kills ``features``, ``benchmark``, ``train``, ``audit``, ``validate`` and ``reproduce`` with 1, 2
-and 4 jobs: the process group, the parent alone (its workers must end), or one worker (the command
-must end well by itself). Commands on a Dask cluster lose a worker, or the scheduler. After each
-kill no process of the command may be alive and nothing may lie in shared memory; run again, the
-command must write what the undisturbed run wrote. ``--minutes 60`` repeats rounds until an hour is
-over.
-It prints one line per kill and ends with 1 if anything was lost or differs.
+kills ``features``, ``benchmark``, ``train``, ``audit``, ``validate``, ``reproduce`` and
+``multiverse`` with 1, 2 and 4 jobs: the process group, the parent alone (its workers must end), or
+one worker (the command must end well by itself). Commands on a Dask cluster lose a worker, or the
+scheduler. After each kill no process of the command may be alive and nothing may lie in shared
+memory; run again, the command must write what the undisturbed run wrote. ``--minutes 60`` repeats
+rounds until an hour is over. It prints one line per kill and ends with 1 if anything was lost or
+differs.
 """
 
 from __future__ import annotations
@@ -110,6 +110,7 @@ def commands(inputs: Inputs) -> list[Command]:
     table, other = str(inputs.table), str(inputs.other)
     chosen = ("--methods", "IDFS-MEC,ANOVA F,mRMR")
     grid = ("--rates", "0.1,0.3", "--k", "3,6", "--folds", "3")
+    several = (str(inputs.manifest), "--specifications", "8")
     paper = ("modma3", "--data", str(inputs.release), "--methods", "ANOVA F")
     return [
         Command("features", (str(inputs.manifest), "--epoch", "5"), "t.parquet", Path.read_bytes),
@@ -118,7 +119,11 @@ def commands(inputs: Inputs) -> list[Command]:
         Command("audit", (table, "--folds", "3"), "audit", _read_files),
         Command("validate", (str(inputs.model), other), "validation", _read_files),
         Command("reproduce", paper, "paper", _read_results),
+        Command("multiverse", several, "multiverse", _read_files),
     ]
+
+
+NAMES = ("features", "benchmark", "train", "audit", "validate", "reproduce", "multiverse")
 
 
 def environment() -> dict[str, str]:
@@ -293,7 +298,7 @@ def trials(folder: Path, rounds: int, seed: int, minutes: float, names: Sequence
                 else:
                     wrong = disturb_cluster(command, out, seconds[label], target, f"{seed}-{name}")
                 kills += wrong != "ended before"
-                resumes = label in ("benchmark", "reproduce")
+                resumes = label in ("benchmark", "reproduce", "multiverse")
                 again = command.line(out, *([] if resumes else ["--force"]))
                 run(again)
                 if command.read(out / command.output) != expected[label]:
@@ -312,8 +317,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=0.0)
-    names = ["features", "benchmark", "train", "audit", "validate", "reproduce"]
-    parser.add_argument("--commands", nargs="+", choices=names, default=names)
+    parser.add_argument("--commands", nargs="+", choices=NAMES, default=NAMES)
     options = parser.parse_args()
     choice = options.rounds, options.seed, options.minutes, options.commands
     with tempfile.TemporaryDirectory() as folder:

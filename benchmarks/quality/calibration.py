@@ -102,7 +102,9 @@ def summarise(rows: pd.DataFrame) -> dict[str, Any]:
     ):
         right = cells[f"{of}right"]
         values = {"mean": right.mean(), "worst": right.min(), "width": cells[f"{of}width"].mean()}
-        values |= {"above chance": cells[f"{of}above chance"].mean()} if of else {}
+        if of:
+            above = cells[f"{of}above chance"]
+            values |= {"above chance": above.mean(), "above chance, worst": above.max()}
         summary[name] = {key: round(float(value), 4) for key, value in values.items()}
     return summary
 

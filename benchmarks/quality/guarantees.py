@@ -162,6 +162,11 @@ ROWS = [
         )
     ),
     *(
+        Row(part, "AUC / balanced accuracy above chance", "≤ 0.025", "AUC; balanced accuracy",
+            "above chance", "above chance, worst")
+        for part in ("train", "tuned")
+    ),
+    *(
         Row("validate", name, "0.95",
             f"{of}, shapes chosen on; {of}, shapes new")
         for name, of in (

@@ -14,6 +14,7 @@ from idfsmec.audit.confounding import (
     adjusting_columns,
     among_matched,
     auc_in_strata,
+    auc_of_folds,
     held_out_auc,
     judge_facts,
     propensity,
@@ -22,6 +23,7 @@ from idfsmec.audit.confounding import (
 )
 from idfsmec.audit.variables import read_columns
 from idfsmec.errors import InputError
+from idfsmec.metrics import draw_within_classes, fold_interval
 from idfsmec.prediction.samples import Samples
 
 Y = np.arange(30) % 2
@@ -70,6 +72,55 @@ def test_subjects_with_the_same_acquisition_have_the_same_log_odds():
     found = propensity(values, Y, 2)[:, 1]
     assert len(np.unique(found.round(9))) == 2
     assert np.corrcoef(found, values[:, 0])[0, 1] > 0.99
+
+
+def test_of_three_classes_each_has_the_log_odds_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    values = rng.normal(size=(60, 2)) + np.eye(3)[y][:, :2]
+    found = propensity(values, y, 3)
+    scaled = (values - values.mean(axis=0)) / values.std(axis=0)
+    for k in range(3):
+        model = LogisticRegression(class_weight="balanced", tol=1e-10, max_iter=1000)
+        expected = model.fit(scaled, y == k).decision_function(scaled)
+        np.testing.assert_allclose(found[:, k], expected, atol=1e-5)
+
+
+def test_two_folds_are_enough_for_an_interval_over_folds():
+    rng = np.random.default_rng(0)
+    decisions = np.column_stack([np.zeros(30), rng.normal(size=30) + Y])
+    fold_of, whole = np.arange(30) // 15, np.r_[np.arange(29) // 30, 1]
+    aucs = [auc(decisions[fold_of == fold], Y[fold_of == fold]) for fold in (0, 1)]
+    interval = fold_interval(np.array(aucs), n_subjects=30)
+    assert auc_of_folds(decisions, Y, fold_of) == pytest.approx(
+        {"auc": interval.mean, "low": interval.low, "high": interval.high}
+    )
+    # One fold has a single subject: the AUC is that of all.
+    assert auc_of_folds(decisions, Y, whole)["auc"] == pytest.approx(auc(decisions, Y))
+
+
+def test_a_moderate_fact_is_higher_where_its_auc_is_above_one_half():
+    y = np.arange(90) % 3
+    fact = np.random.default_rng(1).normal(size=90) + 0.7 * (y == 1)
+    (row,) = judge_facts(variables(fact[:, None]), subjects(y))["facts"]
+    assert (row["class"], row["higher"]) == (1, True)
+    assert row["auc"] == pytest.approx(roc_auc_score(y == 1, fact))
+    assert 0.6 < row["auc"] < 0.75
+
+
+def test_the_interval_among_matched_pairs_is_a_bootstrap_within_classes():
+    rng = np.random.default_rng(0)
+    y, recording = np.arange(60) % 2, np.zeros((60, 2))
+    eeg = np.column_stack([np.zeros(60), rng.normal(size=60) + 0.5 * y])
+    found = among_matched(eeg, recording, y)
+    patients, controls = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
+    aucs = []
+    for counts in draw_within_classes(y, 1000, np.random.default_rng(0)).astype(int):
+        above, below = (eeg[np.repeat(of, counts[of]), 1] for of in (patients, controls))
+        aucs.append(np.mean((above[:, None] > below) + 0.5 * (above[:, None] == below)))
+    expected = np.quantile(aucs, [0.025, 0.975])
+    assert [found["low"], found["high"]] == pytest.approx(expected.tolist(), abs=1e-4)
+    assert found["auc"] == pytest.approx(roc_auc_score(y, eeg[:, 1]))
 
 
 def test_a_fact_is_described_by_its_class_and_its_auc():

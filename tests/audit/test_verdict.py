@@ -10,7 +10,14 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from idfsmec.audit import Audit
-from idfsmec.audit.levels import ANSWERS, LEVELS, found_units, judge, what_was_missed
+from idfsmec.audit.levels import (
+    ANSWERS,
+    LEVELS,
+    answers_of,
+    found_units,
+    judge,
+    what_was_missed,
+)
 from idfsmec.audit.sentences import SENTENCES, TITLES, _conditions, _values, say, say_audit
 
 SCORE = {"auc": 0.8, "low": 0.7, "high": 0.9}
@@ -383,3 +390,24 @@ def test_the_verdict_that_is_kept_has_level_title_and_reason():
     assert verdict["level"] == "red"
     assert verdict["title"] == "The EEG's prediction carries how participants were recorded"
     assert verdict["verdict"].startswith("Sampling rate differs")
+
+
+@pytest.mark.parametrize(
+    ("p_holm", "missed", "expected"),
+    [
+        (0.05, {}, ("yes", "few")),
+        (0.06, {"auc": 0.75, "to_find": 0.75}, ("not shown", "enough")),
+        (None, {"auc": 0.76, "to_find": 0.75}, ("untestable", "few")),
+        (0.06, {"auc": 0.7, "to_find": 0.75}, ("not shown", "enough")),
+    ],
+)
+def test_a_fact_is_carried_at_5_percent_and_power_is_enough_at_the_limit(p_holm, missed, expected):
+    tests = {"facts": [], "pairs": [], "coincide": 0.9, "described": True}
+    carried = [{"family": "acquisition", "p_holm": p_holm}]
+    answers = answers_of(tests, {"auc": 0.7, "p": 0.01}, carried, missed)
+    assert (answers["carried"], answers["power"]) == expected
+    assert (answers["eeg"], answers["coincide"]) == ("separates", "yes")
+    others = answers_of(tests | {"coincide": 0.89}, {"auc": 0.7, "p": 0.011}, carried, missed)
+    assert (others["eeg"], others["coincide"]) == ("not shown", "no")
+    of_score = answers_of(tests | {"coincide": 0.82, "score": "bdi"}, {}, carried, missed)
+    assert (of_score["eeg"], of_score["coincide"]) == ("not scored", "yes")

@@ -301,6 +301,7 @@ def test_a_command_describes_itself_and_is_a_function_of_the_same_name_and_optio
     for parameter in parameters.values():
         (described,) = parameter.annotation.__metadata__
         assert described.help, f"{name}: {parameter.name} says nothing"
+        assert "[" not in described.help, "what is in brackets is taken for a style and not shown"
 
 
 def tab(*words):

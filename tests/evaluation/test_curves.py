@@ -7,9 +7,22 @@ import pandas as pd
 import pytest
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import electrode_curve, participant_curve
-from idfsmec.evaluation.study_size import _AUC, _answer, _signed
-from idfsmec.metrics import fold_interval
+from idfsmec.evaluation import ParticipantCurve, electrode_curve, electrodes, participant_curve
+from idfsmec.evaluation.protocol import Protocol
+from idfsmec.evaluation.study_size import (
+    _AUC,
+    COUNTS,
+    SIZES,
+    _answer,
+    _compute_electrodes,
+    _compute_participants,
+    _plan_participants,
+    _signed,
+)
+from idfsmec.metrics import MeanInterval, fold_interval
+from idfsmec.prediction.methods import METHODS
+from idfsmec.prediction.samples import Samples
+from idfsmec.table import FeatureTable
 
 N_FOLDS = 5
 SPREAD = np.array([-0.02, -0.01, 0.0, 0.01, 0.02])
@@ -177,3 +190,93 @@ def test_without_rows_the_command_is_named():
         electrode_curve(empty)
     with pytest.raises(InputError, match="on the table 'u'"):
         participant_curve(empty, "u")
+
+
+def test_numbers_double_by_steps_of_three_halves_and_four_thirds():
+    assert list(COUNTS) == sorted([2**k for k in range(9)] + [3 * 2**k for k in range(7)])
+    assert list(SIZES) == [10, 15, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280]
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.5, 0.6])
+def test_a_margin_is_between_nothing_and_all_that_an_auc_can_lose(margin, tmp_path):
+    with pytest.raises(InputError, match="margin"):
+        electrodes([], tmp_path, margin=margin)
+
+
+def test_a_rise_whose_ci_begins_at_zero_is_not_shown():
+    flat = ParticipantCurve(pd.DataFrame(), 1, 20, MeanInterval(0.05, 0.0, 0.1, 0.02, 9, 4))
+    assert flat.rises is None
+
+
+def cohort(sizes, n_channels=4):
+    """Participants of two classes, with a sample each."""
+    y = np.repeat(["HC", "MDD"], sizes)
+    X = np.random.default_rng(0).normal(size=(y.size, n_channels)) + (y == "MDD")[:, None]
+    columns = [f"E{v}__a" for v in range(n_channels)]
+    return Samples.of("t", FeatureTable(pd.DataFrame(X, columns=columns), y, np.arange(y.size)))
+
+
+def test_subsets_have_the_shares_of_the_classes(monkeypatch):
+    drawn = []
+    keep = "idfsmec.evaluation.study_size._score"
+    monkeypatch.setattr(keep, lambda method, train, *_: drawn.append(np.bincount(train.y)))
+    protocol = Protocol(n_splits=4, rates=(0.0,))
+    for size in (8, 12, 20):
+        _compute_participants(
+            cohort((40, 120)), method=METHODS["ANOVA F"], protocol=protocol, size=size, seed=0,
+            fold=0,
+        )  # fmt: skip
+    assert [counts.tolist() for counts in drawn] == [[2, 6], [3, 9], [5, 15]]
+
+
+def test_random_electrodes_are_compared_for_all_numbers_but_the_whole(monkeypatch):
+    seen = []
+
+    def score(method, train, *_):
+        seen.append(len(train.channels))
+        return SimpleNamespace(rows=[], seconds=[])
+
+    monkeypatch.setattr("idfsmec.evaluation.study_size._score", score)
+    protocol = Protocol(n_splits=4, rates=(0.0,))
+    method = METHODS["all features"].resolve()
+    object.__setattr__(method, "name", "random")
+    _compute_electrodes(
+        cohort((20, 20)), method=method, protocol=protocol, numbers=[1, 2, 4], fixed=None,
+        seed=0, fold=0,
+    )  # fmt: skip
+    assert seen == [1, 1, 2, 2]
+
+
+def test_electrodes_are_ordered_by_training_samples(monkeypatch):
+    seen = []
+
+    def order(X, y, *_, numeric):
+        seen.append(y.size)
+        return np.arange(4)
+
+    module = "idfsmec.evaluation.study_size"
+    monkeypatch.setattr(f"{module}.order_electrodes", order)
+    monkeypatch.setattr(f"{module}._score", lambda *_: SimpleNamespace(rows=[], seconds=[]))
+    _compute_electrodes(
+        cohort((20, 20)), method=METHODS["IDFS-MEC"], numbers=[2, 4], fixed=None, seed=0, fold=0,
+        protocol=Protocol(n_splits=4, rates=(0.0,)),
+    )  # fmt: skip
+    assert seen == [30]
+
+
+def test_the_smallest_number_has_three_participants_of_each_class_on_average():
+    # 15 and 45 train in each fold of four: 12 of 60 are three of the smaller class.
+    protocol = Protocol(n_splits=4, rates=(0.0,))
+    plan = _plan_participants(cohort((20, 60)), [METHODS["ANOVA F"]], protocol, None)
+    assert sorted({task.compute.keywords["size"] for task in plan}) == [15, 20, 30, 40, 60]
+    plan = _plan_participants(cohort((20, 60)), [METHODS["ANOVA F"]], protocol, [12, 30])
+    assert sorted({task.compute.keywords["size"] for task in plan}) == [12, 30, 60]
+    for sizes in ([17], [91], [90]):
+        with pytest.raises(InputError, match="numbers from 18 to 90"):
+            _plan_participants(cohort((20, 100)), [METHODS["ANOVA F"]], protocol, sizes)
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["A__a", "B__a"])
+    labels, rows = np.repeat(["a", "b"], 20), pd.DataFrame({"bdi": np.arange(40.0)})
+    table = FeatureTable(X, labels, np.arange(40), rows=rows).with_target("bdi")
+    scores = Samples.of("s", table)
+    with pytest.raises(InputError, match="numbers from 8 to 30"):
+        _plan_participants(scores, [METHODS["ANOVA F"]], protocol, [7])

@@ -51,6 +51,11 @@ def test_nsi_of_a_square_wave_that_switches_every_second_is_one():
     assert feature("nsi", 7.0 * square(2.0) + 3.0) == pytest.approx(1.0)
 
 
+def test_nsi_of_two_segments_is_half_the_distance_of_their_means():
+    epoch = square(2.0)[:500]
+    assert feature("nsi", 3.0 * epoch + np.r_[np.zeros(250), np.ones(250)]) == pytest.approx(1.0)
+
+
 def test_nsi_of_a_half_hertz_sine():
     # Means of half waves are 2/pi of the amplitude, which is sqrt(2) standard deviations.
     assert feature("nsi", sine(0.5, phase=0.0)) == pytest.approx(2 * np.sqrt(2) / np.pi, rel=1e-3)

@@ -208,6 +208,34 @@ def test_a_feature_of_a_channel_follows_from_others_where_an_eigenvalue_is_below
     release._refuse_following(constant, names)
 
 
+@pytest.mark.parametrize(
+    ("channels", "noise", "words"),
+    [
+        (("F3", "F4"), 1e-4, "F3 or F4 follows from those of the other,"),
+        (("F3", "F4"), 1e-3, ""),
+        (("F3", "F4", "O1"), 1e-7, "F3 or F4 or O1 follows from those of the others,"),
+        (("F3", "F4", "O1"), 1e-4, ""),  # nearly as dependent as channels of recordings
+    ],
+)
+def test_channels_are_dependent_together_where_an_eigenvalue_is_below_1e_8_or_1e_11(
+    channels, noise, words
+):
+    """Of two channels or of all: sums of two features, so that no single feature shows it."""
+    names = [f"{channel}__{feature}" for channel in channels for feature in "ab"]
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80, len(names)))
+    X[:, -1] = X[:, :-1].sum(axis=1) + noise * rng.normal(size=80)
+    X[7, :2] = np.nan
+    table = FeatureTable(
+        pd.DataFrame(X, columns=names), ["HC", "MDD"] * 40, [f"s{i}" for i in range(80)]
+    )
+    if words:
+        with pytest.raises(InputError, match=words):
+            summarise(table)
+    else:
+        assert summarise(table).sites[0].channels == list(channels)
+
+
 @pytest.mark.parametrize(("n_several", "hidden"), [(0, False), (9, True), (10, False)])
 def test_squares_are_suppressed_where_one_to_nine_have_several_samples(n_several, hidden):
     once = cohort(40, epochs=1, missing=0.0)

@@ -70,6 +70,35 @@ def test_shares_of_samples_are_tested_by_permuting_the_labels_of_participants():
     assert frame.equals(missingness_by_class(observed, y, subjects, ["Cz", "Pz"]))
 
 
+def test_classes_of_other_sizes_count_by_their_sizes():
+    rng = np.random.default_rng(3)
+    group = np.repeat([0, 1, 2], [4, 8, 16])
+    shares = np.clip(rng.integers(0, 11, 28) / 10 - 0.45 * (group == 0), 0, 1)
+    shares = np.round(10 * shares).astype(int)
+    subjects, y = np.repeat(np.arange(28), 10), np.repeat(group, 10)
+    observed = (np.tile(np.arange(10), 28) < np.repeat(shares, 10))[:, None]
+    p = missingness_by_class(observed, y, subjects, ["Cz"])["p"][0]
+
+    def between(*parts):  # sum of squares of an analysis of variance
+        every = np.concatenate(parts)
+        return sum(part.size * (part.mean() - every.mean()) ** 2 for part in parts)
+
+    parts = [shares[group == k] for k in range(3)]
+    options = {"n_resamples": 20_000, "alternative": "greater", "rng": 1}
+    test = permutation_test(parts, between, permutation_type="independent", **options)
+    assert p == pytest.approx(test.pvalue, abs=0.006)
+
+
+def test_a_warning_is_for_p_below_5_percent_after_correction():
+    rows = pd.DataFrame(
+        {"channel": ["Cz", "Pz"], "have_A": [9, 9], "n_A": 9, "share_A": 1.0, "have_B": [1, 2],
+         "n_B": 9, "share_B": [1 / 9, 2 / 9], "p": [0.01, 0.02], "p_holm": [0.0499, 0.0501],
+         "dead": False}
+    )  # fmt: skip
+    assert "Cz: 9 of 9 A, 1 of 9 B" in association_warning(rows)
+    assert "Pz" not in association_warning(rows)
+
+
 def test_what_no_permutation_reaches_has_a_p_of_one_in_ten_thousand_and_one():
     subjects, y = np.repeat(np.arange(60), 4), np.repeat(np.arange(60) % 2, 4)
     observed = ((y == 0) | (np.arange(240) % 4 == 0))[:, None]

@@ -1,6 +1,7 @@
 """Sums of a table are what loops over its samples and subjects find."""
 
 import hashlib
+import struct
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from idfsmec.solver.sums import (
     n_repeats,
     name_folds,
     subject_folds,
+    sum_bits,
     table_sums,
     value_folds,
 )
@@ -108,7 +110,8 @@ def test_a_subject_with_many_samples_counts_as_one_with_few():
 
 
 def test_a_numeric_target_is_the_last_feature():
-    X, _, _, folds = make()
+    X, _, _, folds = make(offset=5.0)
+    X *= np.linspace(1, 3, 8)
     y = np.random.default_rng(3).normal(size=len(X))
     codes = np.zeros(len(X), dtype=int)
     sums = table_sums(X, COLUMNS, codes, folds, 1, n_folds=3, target=y)
@@ -121,6 +124,9 @@ def test_a_numeric_target_is_the_last_feature():
             assert_allclose(A[row], x.T @ x, atol=1e-9)
             assert_allclose(P[row, 0], t @ x, atol=1e-9)
             assert y2[row] == pytest.approx(t @ t)
+            x = X[seen][:, COLUMNS[v]]
+            assert_allclose(moments.mean[row], x.mean(axis=0))
+            assert_allclose(moments.std[row], x.std(axis=0))
 
 
 def test_imputing_equals_the_moments_of_the_imputed_table():
@@ -276,6 +282,15 @@ def test_folds_by_values_are_those_of_standardised_sums():
         grains = np.round(numbers * 10_000).astype(np.int64).view(np.uint64)
         expected = [mixed(grains, repeat) % 4 for repeat in range(2)]
         assert_array_equal(value_folds(X, COLUMNS, 2, sample_weight=option), expected)
+
+
+def test_bits_of_values_are_rounded_to_their_upper_half():
+    X = np.array([[1.5, -2.25, 1e-9, 7.0], [1 + 2**-21, 0.0, np.pi, np.nan]])
+    expected = [
+        sum((int.from_bytes(struct.pack("<d", v), "little") + 2**31) >> 32 for v in values)
+        for values in ([1.5, -2.25, 1e-9, 7.0], [1 + 2**-21, 0.0, np.pi])
+    ]
+    assert sum_bits(X, [np.array([0, 1, 2]), np.array([3])]).tolist() == expected
 
 
 def test_folds_by_subject_are_those_of_sums_of_hashes():

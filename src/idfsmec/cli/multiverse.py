@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         f"or {', '.join(options.DATA_SETS)} with --data.",
         "source",
     ),
-    config="TOML file with the settings of the default specification and [choices], as idfsmec "
+    config="TOML file with the settings of the default specification and the choices, as idfsmec "
     "features --write-config writes it.",
     specifications="Number of specifications: the default, each choice changed alone, and random "
     "combinations.",

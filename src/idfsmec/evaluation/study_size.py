@@ -49,7 +49,7 @@ ELECTRODES, PARTICIPANTS = "electrodes", "participants"
 #: Numbers of electrodes that are compared, as far as a table has more.
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 #: Numbers of training subjects that are compared, as far as folds have more.
-SIZES = (10, 15, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280)
+SIZES = tuple(5 * count for count in COUNTS[1:])
 #: AUC that may be lost, or gained, and counts as no difference.
 MARGIN = 0.03
 #: Electrodes of headsets (board definitions of BrainFlow, manuals of the vendors).

@@ -35,6 +35,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from idfsmec._parallel import one_blas_thread
 from idfsmec.errors import InputError
 from idfsmec.federated.ledger import Ledger, Participants
 from idfsmec.federated.streaming import Source, Subjects, open_source
@@ -56,9 +57,12 @@ _FOLDS = (4, 2, 1)
 _RANK_TOLERANCE = 1e-8
 # Correlations this close to 1 are those of equal columns, up to last digits of 0.001 SD.
 _EQUAL = 1e-6
-# Subjects in addition to the columns of two channels, for these to be tested together. Columns
-# of channels follow from each other if the smallest eigenvalue falls to this share.
-_MORE_SUBJECTS, _JOINT_TOLERANCE = 10, 1e-5
+# Subjects in addition to the columns of two channels, for these to be tested together.
+_MORE_SUBJECTS = 10
+# Columns of channels follow from each other if the smallest eigenvalue falls to this share of that
+# of one channel; 0.006 and more on public tables. The second holds for all channels, where
+# eigenvalues of 1e-7 are usual and that of columns computed from others is 1e-16.
+_JOINT_SHARE, _EXACT = 1e-4, 1e-11
 _SAME = "all channels have the same participants"
 #: Acquisition facts that are counted.
 _FACTS = ("device", "n_channels", "line_freq", "format")
@@ -137,7 +141,8 @@ def summarise(
         sums = subjects.sums(subjects.folds[None] % n_folds, n_folds)
     released = [v for v in range(len(channels)) if v not in reasons]
     if min_subjects > 1:
-        dependence = _refuse_dependent(subjects, released, {*electrodes})
+        with one_blas_thread():
+            dependence = _refuse_dependent(subjects, released, {*electrodes})
     classes = sorted({*subjects.labels, *_alike([*labels], subjects.labels)})
     site_sums = replace(
         _site_sums(subjects, sums, released, classes, min_subjects),
@@ -333,9 +338,10 @@ def _refuse_dependent(
         return _SAME
     n = _refuse_computed(subjects, columns, shares)
     for pair in map(list, itertools.combinations(range(len(names)), 2)):
-        _refuse_joint(subjects, [columns[i] for i in pair], shares[:, pair], _MORE_SUBJECTS)
+        part = [columns[i] for i in pair]
+        _refuse_joint(subjects, part, shares[:, pair], _MORE_SUBJECTS, _RANK_TOLERANCE)
     n_columns = sum(part.size for part in columns)
-    _refuse_joint(subjects, columns, shares, n_columns)
+    _refuse_joint(subjects, columns, shares, n_columns, _EXACT)
     if n <= 2 * len(names):
         return (
             f"not tested whether columns follow from several other channels: {n} participants "
@@ -373,7 +379,7 @@ def _refuse_computed(subjects: _Subjects, columns: Sequence[Indices], samples: A
 
 
 def _refuse_joint(
-    subjects: _Subjects, columns: Sequence[Indices], samples: Array, more: int
+    subjects: _Subjects, columns: Sequence[Indices], samples: Array, more: int, tolerance: float
 ) -> None:
     """Refuse channels that are dependent together, where so many more subjects have them."""
     of_all, part = np.concatenate(columns), np.repeat(range(len(columns)), [*map(len, columns)])
@@ -386,7 +392,7 @@ def _refuse_joint(
         own = part[varying]
         alone = min(np.linalg.eigvalsh(r[np.ix_(own == k, own == k)])[0] for k in np.unique(own))
         values, vectors = np.linalg.eigh(r)
-        if alone >= _RANK_TOLERANCE and values[0] < _JOINT_TOLERANCE * alone:
+        if values[0] < min(tolerance, _JOINT_SHARE * alone) and alone >= _RANK_TOLERANCE:
             weights = np.abs(vectors[:, 0])
             top = of_all[varying][weights > 0.1 * weights.max()]
             names = dict.fromkeys(str(subjects.source.column_channels[j]) for j in top)

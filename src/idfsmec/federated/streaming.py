@@ -257,11 +257,6 @@ class Rows:
             {} if device is None else dict(zip(known[SUBJECT], known[device], strict=True))
         )
 
-    @property
-    def size(self) -> int:
-        """Number of subjects, once for each class."""
-        return self.codes.size
-
     def read(self, columns: Indices) -> Iterator[tuple[Indices, Array]]:
         """Read some columns: numbers of rows, subject after subject, and values (d, n)."""
         source, first = self.source, 0
@@ -297,9 +292,9 @@ class Rows:
         and of squares (2, p, d), if they are kept.
         """
         columns, own = self._own_columns(channels)
-        counts, d = np.zeros((self.size, channels.size)), columns.size
+        counts, d = np.zeros((self.codes.size, channels.size)), columns.size
         bits, seen = (np.zeros(self.member.size, dtype=kind) for kind in (np.uint64, bool))
-        sums = np.zeros((1 + keep_means, d, self.size))
+        sums = np.zeros((1 + keep_means, d, self.codes.size))
         without = np.full(d, units is None)
         shift, scale = (np.zeros(d), np.ones(d)) if units is None else units[:, columns]
         for at, X in self.read(columns):
@@ -341,21 +336,20 @@ class Rows:
         columns, own = self._own_columns(channels)
         of_channels = counts[:, [*channels, -2, -1]]
         sums: list[Sums] = []
-        with one_blas_thread():
-            for at, X in self.read(columns):
-                member = self.member[at]
-                part = table_sums(
-                    X.T,
-                    own,
-                    self.codes[member],
-                    folds[:, member],
-                    len(self.labels),
-                    n_folds=n_folds,
-                    groups=member,
-                    counts=of_channels,
-                    units=(units[0, columns], units[1, columns]),
-                )
-                sums = [join_sums([*sums, part])]
+        for at, X in self.read(columns):
+            member = self.member[at]
+            part = table_sums(
+                X.T,
+                own,
+                self.codes[member],
+                folds[:, member],
+                len(self.labels),
+                n_folds=n_folds,
+                groups=member,
+                counts=of_channels,
+                units=(units[0, columns], units[1, columns]),
+            )
+            sums = [join_sums([*sums, part])]
         blocks = [
             replace(block, channels=channels[block.channels], columns=columns[block.columns])
             for block in sums[0].blocks
@@ -392,12 +386,12 @@ class Subjects:
         rows, d = self.rows, len(source.columns)
         self.names, self.labels, self.codes = rows.names, rows.labels, rows.codes
         # Samples that have each channel, all samples, and samples that have any channel
-        self.counts = np.zeros((rows.size, len(self.columns) + 2))
+        self.counts = np.zeros((rows.codes.size, len(self.columns) + 2))
         self.units = np.zeros((2, d))  # shift and scale
         #: Of each class: subjects with the channel, sums of their means and of squares of these.
         self.moments = np.zeros((len(self.labels), 3, d))
         #: Of each subject: means of values and of squares, over the samples with the channel.
-        self.means = np.zeros((2, rows.size if keep_means else 0, d))
+        self.means = np.zeros((2, rows.codes.size if keep_means else 0, d))
         bits, seen = (np.zeros(rows.member.size, dtype=kind) for kind in (np.uint64, bool))
         read = partial(rows.count, units=units, keep_means=keep_means)
         for channels, (counts, own_bits, own_seen, *of_columns) in self._by_block(read):
@@ -409,13 +403,13 @@ class Subjects:
             bits, seen = bits + own_bits, seen | own_seen
         used = rows.member >= 0
         self.hashes = mixed(bits)[used]  # of the samples
-        self.counts[:, -2] = np.bincount(rows.member[used], minlength=rows.size)
-        self.counts[:, -1] = np.bincount(rows.member[used], seen[used], rows.size)
+        self.counts[:, -2] = np.bincount(rows.member[used], minlength=rows.codes.size)
+        self.counts[:, -1] = np.bincount(rows.member[used], seen[used], rows.codes.size)
 
     def _by_block(self, task: Callable[[Indices], Any]) -> Iterator[tuple[Indices, Any]]:
         """Call a function with the channels of every block, in processes where these can read."""
         sizes = np.array([part.size for part in self.columns])
-        most = ELEMENTS // self.rows.size
+        most = ELEMENTS // self.rows.codes.size
         if self.rows.member.size * sizes.sum() > ELEMENTS:
             most = min(most, -(-int(sizes.sum()) // _FEWEST_BLOCKS))
         number = (np.cumsum(sizes) - 1) // max(most, int(sizes.max()))

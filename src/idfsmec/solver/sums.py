@@ -247,11 +247,11 @@ def table_sums(
     """
     shape = (*[n_folds] * len(folds), n_classes)
     cell_of = np.ravel_multi_index((*folds, codes), shape)
-    key = None if groups is None else groups * n_classes + codes
-    order = np.argsort(cell_of, kind="stable") if key is None else np.lexsort((key, cell_of))
-    starts = None
-    if key is not None:  # where the subject or the cell changes
-        changes = np.diff(np.stack([key, cell_of])[:, order], axis=1, prepend=-1) != 0
+    if groups is None:
+        order, starts = np.argsort(cell_of, kind="stable"), None
+    else:  # where the subject or the cell, and with it the class, changes
+        order = np.lexsort((groups, cell_of))
+        changes = np.diff(np.stack([groups, cell_of])[:, order], axis=1, prepend=-1) != 0
         starts = np.flatnonzero(changes.any(axis=0))
     samples = _Samples(
         order if rows is None else rows[order],
