@@ -105,6 +105,22 @@ def test_subjects_of_one_name_get_pages_of_their_own(model, tmp_path):
         write_subject_pages(model, replace(said, subjects=tuple(alike)), tmp_path)
 
 
+def test_a_page_warns_of_what_makes_its_prediction_unreliable(model, tmp_path):
+    said = predict_subjects(model, make_cohort(n_subjects=1))
+    doubted = replace(said.subjects[0], warnings=("far outside",))
+    (page,) = write_subject_pages(model, replace(said, subjects=(doubted,)), tmp_path)
+    assert "<strong>Do not rely on this.</strong> Far outside.</aside>" in page.read_text()
+
+
+def test_a_name_with_lines_of_its_own_is_no_further_fact(tmp_path):
+    table = make_cohort(n_subjects=12)
+    labels = table.y.replace("HC", "HC\nfeatures: none")
+    model = fit_model(FeatureTable(table.X, labels, table.subjects), QUICK)
+    markdown, _ = card_of(model, tmp_path)
+    assert "- participants: HC features: none: 6, MDD: 6\n" in markdown
+    assert "- features: 12 columns\n" in markdown
+
+
 def test_three_classes_have_a_curve_too():
     model = train_model(make_cohort(n_subjects=18, n_classes=3), QUICK, n_splits=2, n_repeats=1)
     ax = plot_calibration(model.performance["calibration"])

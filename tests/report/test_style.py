@@ -1,5 +1,7 @@
 """Colours mean something, and mean it in both looks."""
 
+from pathlib import Path
+
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
@@ -8,9 +10,19 @@ from matplotlib.colors import to_hex
 
 from idfsmec.prediction import METHODS, register_method
 from idfsmec.report import plot_accuracy_by_rate, style, use_style
+from idfsmec.report.page import FIGURES
 from idfsmec.report.style import SEQUENTIAL, THEME
 from idfsmec.selection import MRMR
 from tests.report.tidy import by_gid, make_scores, texts
+
+REPORT = Path(style.__file__).parent
+
+
+def test_every_figure_has_a_caption_and_every_caption_stands_somewhere():
+    captions, sources = style.captions(), [*REPORT.glob("*.py")]
+    assert {figure.section for figure in FIGURES} <= set(captions)
+    text = "".join(path.read_text("utf-8") for path in sources)
+    assert [name for name in captions if f'"{name}"' not in text] == []
 
 
 def test_no_colour_of_the_scale_is_exchanged_in_the_dark_look():

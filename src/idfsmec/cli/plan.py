@@ -43,12 +43,12 @@ def plan(
     plan_by_participants.csv, plan.svg and plan.png into OUT.
     """
     from idfsmec.evaluation import StudyPlan
-    from idfsmec.report.plan import HEADER, describe_plan, plan_rows, write_plan
+    from idfsmec.report.plan import describe_plan, plan_table, write_plan
 
     study = StudyPlan(auc, share, facts, comparisons, features, k)
     path = write_plan(study, out, overwrite=force)
     title = f"Participants needed, {100 * share:g} % of them patients"
-    show_frame(title, plan_rows(study), HEADER)
+    show_frame(title, plan_table(study))
     for sentence in describe_plan(study):
         say(sentence)
     say("table:", path)

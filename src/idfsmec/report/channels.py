@@ -100,14 +100,9 @@ def plot_channel_weights(
         return ax
     order = np.argsort(-values, kind="stable")[:_MOST_BARS]
     ax = style.make_axes(ax, 6.0, 1.3 + 0.3 * order.size)
-    style.draw_bars(ax, names[order].tolist(), values[order], style.EMPHASIS)
+    drawn = names[order].tolist(), values[order]
+    style.draw_bars(ax, *drawn, style.EMPHASIS, "{:.3g}".format)
     ax.set_xlim(0, (values.max() or 1) * 1.15)
-    texts = [
-        f"{name}: {value:.3g}" for name, value in zip(names[order], values[order], strict=True)
-    ]
-    style.show_values(
-        ax, 0, np.arange(order.size) - 0.3, texts, values[order], np.arange(order.size) + 0.3
-    )
     for row, value in enumerate(values[order]):
         style.annotate(ax, f"{value:.3f}", (value, row), (4, 0), va="center", color=style.INK)
     ax.set_xlabel(label)
@@ -395,11 +390,8 @@ def plot_selection_frequency(
     ax = style.make_axes(ax, width, 1.7 + 0.21 * max(shown.size, 4))
     least = -np.inf if threshold is None else threshold - ROUNDING
     colors = [style.EMPHASIS if share >= least else style.SANITY for share in shown]
-    style.draw_bars(ax, names, shown.to_numpy(), colors)
+    style.draw_bars(ax, names, np.asarray(shown, dtype=np.float64), colors, percent)
     ax.set_xlim(0, 1.02)
-    at = np.arange(shown.size)
-    texts = [f"{name}: {percent(share)}" for name, share in zip(names, shown, strict=True)]
-    style.show_values(ax, 0, at - 0.3, texts, shown.to_numpy(), at + 0.3)
     ax.xaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
     ax.set_xlabel("share of halves")
     lines = ((threshold, "-", style.INK, "stable"), (chance, ":", style.MUTED, "chance"))

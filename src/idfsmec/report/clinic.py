@@ -23,16 +23,6 @@ from idfsmec.report.text import (
 
 #: Groups with fewer participants of a class are pointed out.
 _FEW = 10
-#: How a decision curve is read, and how calibration.
-CAPTION = (
-    "Net benefit of acting on participants whose probability reaches a threshold, in true "
-    "positives per participant, with 95 % CI. Probabilities are adjusted to the prevalence."
-)
-_CALIBRATION = (
-    "Each point is a group of participants with similar probabilities{of}; bars are 95 % CI. "
-    "On the line, probabilities equal observed frequencies."
-)
-HELD_OUT = ", from models fitted and calibrated without them"
 _SCORES = ("sensitivity", "specificity", "PPV", "NPV")
 
 
@@ -71,7 +61,8 @@ def decision_views(table: TableResults) -> Iterator[View]:
 def net_benefit(clinical: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a page about the decision curve."""
     numbers = pd.DataFrame(clinical["decision_curve"])
-    picture = style.make_figure(plot_decision_curve(clinical), CAPTION, numbers, "decision-figure")
+    ax, slug = plot_decision_curve(clinical), "decision-figure"  # the part has the other name
+    picture = style.make_figure(ax, "decision-curve", numbers, slug)
     rows = [
         {
             f"probability of {clinical['class']}": percent(row["threshold"]),
@@ -80,7 +71,7 @@ def net_benefit(clinical: Mapping[str, Any]) -> dict[str, Any]:
         }
         for row in clinical["decision_curve"][1::2]
     ]
-    return style.tabulate("Decision curve", CAPTION, rows, picture)
+    return style.tabulate("Decision curve", picture["caption"], rows, picture)
 
 
 @style.literal_text
@@ -123,13 +114,10 @@ def plot_calibration(calibration: Mapping[str, Any], ax: Axes | None = None) -> 
     return style.style_axes(ax, "Calibration", note)
 
 
-def calibration_part(
-    calibration: Mapping[str, Any], of: str = "", more: str = ""
-) -> dict[str, Any]:
-    """Return the part of a page about calibration; ``of`` and ``more`` are for its caption."""
-    text = f"{_CALIBRATION.format(of=of)}{more}"
+def calibration_part(calibration: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the part of a page about calibration, with the caption of that name."""
     numbers = pd.DataFrame(calibration["bins"])
-    picture = style.make_figure(plot_calibration(calibration), text, numbers, "calibration-figure")
+    picture = style.make_figure(plot_calibration(calibration), name, numbers, "calibration-figure")
     rows = [
         {
             "probability": percent(group["predicted"]),
@@ -138,7 +126,7 @@ def calibration_part(
         }
         for group in calibration["bins"]
     ]
-    text += f" Brier score {calibration['brier']:.3f}."
+    text = f"{picture['caption']} Brier score {calibration['brier']:.3f}."
     return style.tabulate("Calibration", text, rows, picture)
 
 

@@ -34,7 +34,7 @@ from idfsmec.report.text import (
 )
 from idfsmec.report.verdict import relate_to_chance
 from idfsmec.table import FeatureTable
-from idfsmec.table.columns import column_label, feature_label
+from idfsmec.table.columns import column_label
 from idfsmec.table.verdicts import NOT_AUDITED
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _parts(model: Model) -> list[dict[str, Any]]:
         parts = [clinic.score_table(clinical, model.classes, counts), clinic.net_benefit(clinical)]
     if by_class := measured.get("by_class"):
         parts = clinic.class_tables(by_class)
-    parts.append(clinic.calibration_part(calibration, clinic.HELD_OUT))
+    parts.append(clinic.calibration_part(calibration, "calibration"))
     sites = [
         {
             "site": site["site"],
@@ -168,9 +168,7 @@ def _parts(model: Model) -> list[dict[str, Any]]:
         for site in measured.get("by_site", [])
     ]
     if sites:
-        text = "One site was left out at a time: training included none of its participants."
-        parts.append(style.tabulate("Sites left out", text, sites))
-    text = "Held-out participants kept a random share of their channels."
+        parts.append(style.tabulate("Sites left out", style.captions()["sites-left-out"], sites))
     shares = [
         {
             "channels left": percent(share["share"]),
@@ -178,6 +176,7 @@ def _parts(model: Model) -> list[dict[str, Any]]:
         }
         for share in measured["by_share"]
     ]
+    text = style.captions()["missing-channels"]
     return [*parts, style.tabulate("Missing channels", text, shares)]
 
 
@@ -371,47 +370,27 @@ def write_reporting_checklist(
         Whether to replace an existing file.
     """
     audits, known, protocol = audits_of(results), tables or {}, experiment_protocol(results)
+    answers = [
+        {
+            "name": name,
+            "facts": facts,
+            "audit": audits.get(name),
+            "features": known.get(name),
+            "acquisition": _acquisition_facts(known[name]) if name in known else [],
+            "clinical": clinic.describe_clinical(TableResults(results, name)),
+        }
+        for name, facts in results.tables.items()
+    ]
     text = style.render(
         "checklist.md",
-        tables=[
-            _answers(TableResults(results, name), audits.get(name), known.get(name))
-            for name in results.tables
-        ],
+        tables=answers,
+        sentences=sentences,
         protocol=describe_protocol(protocol) if protocol.get("folds") else "",
         metric=metric_name(protocol.get("metric", "subject_balanced_accuracy")),
         versions=results.environment.get("versions") or {},
         command=results.environment.get("command"),
     )
     return style.write_texts({Path(path): text}, overwrite)
-
-
-def _answers(
-    table: TableResults, audit: Audit | None, features: FeatureTable | None
-) -> dict[str, Any]:
-    """Return what results, audit and features of a table answer."""
-    answers: dict[str, Any] = {
-        "name": table.name,
-        "facts": table.facts,
-        "classes": "",
-        "audit": [],
-        "acquisition": [],
-        "processing": [],
-        "clinical": clinic.describe_clinical(table),
-    }
-    if audit is not None:
-        if audit.n_subjects:
-            answers["classes"] = sentences.count_classes(audit.n_subjects, audit)
-        answers["audit"] = [sentences.title_of(audit), *sentences.say_audit(audit)[1:]]
-    if features is not None:
-        info = features.info
-        keys = ("sfreq", "band_pass", "epoch", "overlap", "reference", "line_freq")
-        names = listing(map(feature_label, features.features), 4)
-        answers["processing"] = [
-            f"{len(features.features)} features per channel ({names})",
-            *(f"{key} {info[key]}" for key in keys if info.get(key) is not None),
-        ]
-        answers["acquisition"] = _acquisition_facts(features)
-    return answers
 
 
 def _acquisition_facts(table: FeatureTable) -> list[str]:

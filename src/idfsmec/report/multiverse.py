@@ -45,51 +45,24 @@ _KEPT = 0.9
 _CLAIM = "In {n_kept} of {n} specifications {feature} {is_} (joint p = {p})"
 #: The sentence on top, by answers; the first row that fits holds.
 HEADLINES: tuple[tuple[Mapping[str, str], str], ...] = (
-    (
-        {"participants": "few"},
-        "{n_subjects} participants decide nothing: a single feature is found with a power of 80 % "
-        "only if its {measure} is {detectable:.2f} or more. What follows shows how results move.",
-    ),
-    (
-        {"joint": "no", "default": "yes"},
-        "{default_feature} {default_is} under the default specification and significant in "
-        "{n_default} of {n}, but over all specifications no {association} is shown (joint p = "
-        "{default_p}): the result depends on {default_choice}.",
-    ),
-    (
-        {"joint": "no"},
-        "Over {n} specifications no {association} is shown (smallest joint p = {p}: {feature}).",
-    ),
-    (
-        {"audit": "all red"},
-        f"{_CLAIM}; the audit is red in all: this may be an effect of acquisition.",
-    ),
-    (
-        {"audit": "some red"},
-        f"{_CLAIM}; the audit is {{levels}}: the result depends on {{audit_choice}}.",
-    ),
-    (
-        {"steady": "no"},
-        f"{_CLAIM}, but {{weaker}}: the result depends on {{choice}}. The audit is {{levels}}.",
-    ),
+    ({"participants": "few"},
+     "{n_subjects} participants decide nothing: a single feature is found with a power of 80 % "
+     "only if its {measure} is {detectable:.2f} or more. What follows shows how results move."),
+    ({"joint": "no", "default": "yes"},
+     "{default_feature} {default_is} under the default specification and significant in "
+     "{n_default} of {n}, but over all specifications no {association} is shown (joint p = "
+     "{default_p}): the result depends on {default_choice}."),
+    ({"joint": "no"},
+     "Over {n} specifications no {association} is shown (smallest joint p = {p}: {feature})."),
+    ({"audit": "all red"},
+     f"{_CLAIM}; the audit is red in all: this may be an effect of acquisition."),
+    ({"audit": "some red"},
+     f"{_CLAIM}; the audit is {{levels}}: the result depends on {{audit_choice}}."),
+    ({"steady": "no"},
+     f"{_CLAIM}, but {{weaker}}: the result depends on {{choice}}. The audit is {{levels}}."),
     ({}, f"{_CLAIM}; the audit is {{levels}}: the result survives these choices."),
-)
+)  # fmt: skip
 _MOST_FEATURES, _CURVES = 50, 3
-_FEATURES = (
-    "Medians over specifications, and shares of these: with this direction, among the first 20 of "
-    "the ranking, significant at a false discovery rate of 5 %. p: of the median effect, and of "
-    "the share of significant specifications. Depends on: the mean effect is less than half with "
-    "an option of this choice."
-)
-_CHOICES = (
-    "By how much each option moves the score of the model at equal other choices, with 95 % CI "
-    "over folds; p after Holm's correction."
-)
-_EACH = "What each specification gives; the first is the default."
-_CURVE = (
-    "Each column is a specification, in the order of its result, with 95 % CI; dots below are its "
-    "options. Diamond: the default. Orange: the audit is red. Filled: {filled}."
-)
 
 
 def answer_multiverse(multiverse: Multiverse) -> tuple[dict[str, str], dict[str, Any]]:
@@ -142,27 +115,19 @@ def describe_multiverse(multiverse: Multiverse) -> list[str]:
     """Return what was found as sentences, the first as a headline."""
     answers, values = answer_multiverse(multiverse)
     table, moves = multiverse.specifications, multiverse.moves
-    score = "AUC per participant" if multiverse.classes else "Spearman's correlation"
-    sentences = [capitalise(first_that_fits(HEADLINES, answers).format(**values))]
-    if table["score"].notna().any():
-        sentences.append(
-            f"{score} of the model: {table['score'].min():.2f} to {table['score'].max():.2f} over "
-            f"the specifications, {_estimate(table.iloc[0], 'score')} in the default."
-        )
-    if len(moves) and np.isfinite(moves["p"].iloc[0]):
-        most = moves.iloc[0]
-        shown = "" if most["p"] <= ALPHA else "; no difference is shown"
-        sentences.append(
-            f"The choice that moves it most: {most['choice']}, {most['option']} instead of "
-            f"{most['instead_of']}, {_estimate(most, 'difference', '+')}, p = {_p(most['p'])} "
-            f"after Holm's correction{shown}."
-        )
-    sentences.append(
-        "The joint test permutes participants, the same way in all specifications, and its p is "
-        "corrected for all features. It asks whether there is an association, not by what: that "
-        "is the audit's question."
+    tested = len(moves) and np.isfinite(moves["p"].iloc[0])
+    said = style.say(
+        "multiverse.txt",
+        table=table,
+        classes=multiverse.classes,
+        default=_estimate(table.iloc[0], "score"),
+        most=moves.iloc[0] if tested else None,
+        difference=_estimate(moves.iloc[0], "difference", "+") if tested else "",
+        p=_p(moves["p"].iloc[0]) if tested else "",
+        alpha=ALPHA,
     )
-    return sentences
+    headline = capitalise(first_that_fits(HEADLINES, answers).format(**values))
+    return [headline, *said.values()]
 
 
 def _name(choice: str) -> str:
@@ -305,10 +270,9 @@ def _parts(multiverse: Multiverse) -> Iterator[dict[str, Any]]:
         for feature in features["feature"][:_CURVES]
     }
     for feature, numbers in curves.items():
-        filled = "significant at a false discovery rate of 5 %" if feature else "CI above chance"
         ax, slug = plot_specification_curve(multiverse, feature), slugify(feature or "model")
-        caption = _CURVE.format(filled=filled)
-        picture = style.make_figure(ax, caption, numbers, f"curve-{slug}")
+        name = "curve-of-feature" if feature else "curve-of-model"
+        picture = style.make_figure(ax, name, numbers, f"curve-{slug}")
         yield style.tabulate(column_label(feature or "Model"), picture=picture)
     size = "Hedges' g" if multiverse.classes else "correlation"
     rows = [
@@ -327,7 +291,7 @@ def _parts(multiverse: Multiverse) -> Iterator[dict[str, Any]]:
         }
         for row in features.head(_MOST_FEATURES).to_dict("records")
     ]
-    yield style.tabulate("Features", _FEATURES, rows)
+    yield style.tabulate("Features", style.captions()["features"], rows)
     moves = [
         {
             "choice": row["choice"],
@@ -338,7 +302,7 @@ def _parts(multiverse: Multiverse) -> Iterator[dict[str, Any]]:
         }
         for row in multiverse.moves.to_dict("records")
     ]
-    yield style.tabulate("Choices", _CHOICES, moves)
+    yield style.tabulate("Choices", style.captions()["choices"], moves)
     last = ("score (95 % CI)", "audit", "participants", "missing", "significant features")
     each = [
         [
@@ -349,5 +313,5 @@ def _parts(multiverse: Multiverse) -> Iterator[dict[str, Any]]:
     ]
     # A choice may have the name of another column.
     rows = [{str(place): cell for place, cell in enumerate(row)} for row in each]
-    part = style.tabulate("Specifications", _EACH, rows)
+    part = style.tabulate("Specifications", style.captions()["specifications"], rows)
     yield part | {"header": ["number", *multiverse.choices, *last]}

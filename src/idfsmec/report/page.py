@@ -20,7 +20,6 @@ from idfsmec.report.documents import summarise_audit
 from idfsmec.report.text import (
     describe_protocol,
     metric_name,
-    percent,
     plain_records,
     slugify,
     unique_slugs,
@@ -33,136 +32,42 @@ _MOST_RANKED = 1000
 
 
 class Figure(NamedTuple):
-    """A kind of figure: section of the page, what it shows of a table, drawing, how to read it."""
+    """A kind of figure: section of the page (and of captions.txt), query of a table, drawing."""
 
     section: str
     query: Callable[[TableResults], Iterable[View]]
     draw: Callable[..., Axes]
-    caption: str
 
 
-_OVER_FOLDS = "with 95 % CI corrected for overlapping training sets"
+_of_features, _of_channels = (
+    partial(channels.frequency_views, of=of) for of in ("features", "channels")
+)
+_electrodes, _participants = (
+    partial(scores.study_size_views, experiment=size) for size in ("electrodes", "participants")
+)
 #: Every kind of figure of a table, in the order in which they are drawn.
 FIGURES = (
-    Figure(
-        "channels",
-        channels.weight_views,
-        channels.plot_channel_weights,
-        "Weight of each channel: how well its features alone separate the groups, or predict the "
-        "score.",
-    ),
-    Figure(
-        "heatmap",
-        channels.score_views,
-        channels.plot_score_heatmap,
-        "Channel weight times feature weight. Blank cells were not computed.",
-    ),
-    Figure(
-        "effects",
-        channels.effect_views,
-        channels.plot_effects,
-        # The first of many were chosen for being large: the winner's curse.
-        "The first features of the ranking, each alone: how much the groups differ, or its "
-        "correlation with the score, one value per participant, with 95 % CI over participants. "
-        "They were selected for their size: expect smaller effects in new participants.",
-    ),
-    Figure(
-        "selection-frequency-features",
-        partial(channels.frequency_views, of="features"),
-        channels.plot_selection_frequency,
-        "Share of random halves of the participants on which the feature was selected. Chance: "
-        "the share of random selection.",
-    ),
-    Figure(
-        "selection-frequency-channels",
-        partial(channels.frequency_views, of="channels"),
-        channels.plot_selection_frequency,
-        "Share of halves on which any feature of the channel was selected.",
-    ),
-    Figure(
-        "missing",
-        channels.missing_views,
-        channels.plot_missing_map,
-        "Each row is a recording, each column a channel.",
-    ),
-    Figure(
-        "accuracy-by-rate",
-        scores.accuracy_by_rate_views,
-        scores.draw_curves,
-        f"Mean over folds {_OVER_FOLDS}.",
-    ),
-    Figure(
-        "differences",
-        scores.difference_views,
-        scores.plot_paired_differences,
-        f"Differences paired by fold, {_OVER_FOLDS}.",
-    ),
-    Figure(
-        "accuracy-by-k",
-        scores.accuracy_by_k_views,
-        scores.draw_curves,
-        "Mean over folds and missing rates for each number of selected features.",
-    ),
-    Figure("observed", predicted.observed_views, predicted.plot_observed, predicted.OBSERVED),
-    Figure("residuals", predicted.residual_views, predicted.plot_residuals, predicted.RESIDUALS),
-    Figure("decision-curve", clinic.decision_views, clinic.plot_decision_curve, clinic.CAPTION),
-    Figure(
-        "imputation",
-        scores.imputation_views,
-        scores.draw_curves,
-        "Mean over folds with 95 % CI, one line for each imputer applied before the classifier. A "
-        "good imputer loses little where much is missing.",
-    ),
-    Figure(
-        "electrodes",
-        partial(scores.study_size_views, experiment="electrodes"),
-        scores.plot_electrode_curve,
-        "Electrodes are chosen in each training fold by channel weights; all their features are "
-        "used. Diamonds: headsets whose electrodes the table has. Dotted: chance.",
-    ),
-    Figure(
-        "electrodes-chosen",
-        scores.chosen_electrode_views,
-        channels.plot_channel_weights,
-        "Share of training folds that chose an electrode.",
-    ),
-    Figure(
-        "participants",
-        partial(scores.study_size_views, experiment="participants"),
-        scores.plot_participant_curve,
-        "Subsets of the training participants, drawn in each fold; held-out participants are the "
-        "same for all numbers. Dotted: chance.",
-    ),
-    Figure("transfer", transfer.transfer_views, transfer.plot_transfer, transfer.CAPTION),
-    Figure(
-        "ablation",
-        scores.ablation_views,
-        scores.draw_curves,
-        "The whole method, and without one part each. Mean over folds with 95 % CI.",
-    ),
-    Figure(
-        "sensitivity",
-        scores.sensitivity_views,
-        scores.draw_curves,
-        "Mean over folds, missing rates and numbers of features, with 95 % CI. Scores are those "
-        "of test folds: the best setting among them is optimistic.",
-    ),
-    Figure(
-        "cost",
-        scores.cost_views,
-        scores.draw_curves,
-        "Selection alone, one thread, logarithmic scale. Median, minimum and maximum.",
-    ),
-    Figure(
-        "convergence",
-        scores.convergence_views,
-        scores.draw_convergence,
-        "The objective never increases; the dotted line is its last value.",
-    ),
-)
-_HARMONIZED = (
-    "harmonized in location and scale (ComBat), learned from the training samples{only} of each "
-    "fold; a site that is left out is harmonized by its own samples, without their labels"
+    Figure("channels", channels.weight_views, channels.plot_channel_weights),
+    Figure("heatmap", channels.score_views, channels.plot_score_heatmap),
+    Figure("effects", channels.effect_views, channels.plot_effects),
+    Figure("selection-frequency-features", _of_features, channels.plot_selection_frequency),
+    Figure("selection-frequency-channels", _of_channels, channels.plot_selection_frequency),
+    Figure("missing", channels.missing_views, channels.plot_missing_map),
+    Figure("accuracy-by-rate", scores.accuracy_by_rate_views, scores.draw_curves),
+    Figure("differences", scores.difference_views, scores.plot_paired_differences),
+    Figure("accuracy-by-k", scores.accuracy_by_k_views, scores.draw_curves),
+    Figure("observed", predicted.observed_views, predicted.plot_observed),
+    Figure("residuals", predicted.residual_views, predicted.plot_residuals),
+    Figure("decision-curve", clinic.decision_views, clinic.plot_decision_curve),
+    Figure("imputation", scores.imputation_views, scores.draw_curves),
+    Figure("electrodes", _electrodes, scores.plot_electrode_curve),
+    Figure("electrodes-chosen", scores.chosen_electrode_views, channels.plot_channel_weights),
+    Figure("participants", _participants, scores.plot_participant_curve),
+    Figure("transfer", transfer.transfer_views, transfer.plot_transfer),
+    Figure("ablation", scores.ablation_views, scores.draw_curves),
+    Figure("sensitivity", scores.sensitivity_views, scores.draw_curves),
+    Figure("cost", scores.cost_views, scores.draw_curves),
+    Figure("convergence", scores.convergence_views, scores.draw_convergence),
 )
 
 
@@ -237,7 +142,7 @@ def _draw(
         slug = "-".join(filter(None, (figure.section, slugs[table], variant)))
         ax = figure.draw(**view.arguments)
         shown = style.make_figure(
-            ax, figure.caption, view.numbers, slug, path=folder / slug, tested=view.tested
+            ax, figure.section, view.numbers, slug, path=folder / slug, tested=view.tested
         )
         drawn.setdefault((figure.section, table), []).append(shown)
     if progress:
@@ -279,8 +184,8 @@ def _summarise(
     """Return the summary of results, and the figures of each table."""
     tables = [TableResults(results, name, reliability=reliability) for name in results.tables]
     figures = {table.name: table_figures(table) for table in tables}
-    verdicts = {table.name: _verdict(table) for table in tables}
-    findings = {t.name: verdict.summarise_findings(t, verdicts[t.name]["level"]) for t in tables}
+    summaries = [_summarise_table(table, figures[table.name]) for table in tables]
+    findings = {summary["name"]: summary["findings"] for summary in summaries}
     environment = results.environment
     machine: Mapping[str, Any] = environment.get("machine", {})
     started, ended = (
@@ -292,11 +197,7 @@ def _summarise(
         "note": describe_protocol(data.experiment_protocol(results)),
         "metric": metric_name(data.shown_metric(results)),
         "method": data.main_method(results.methods, results.methods),
-        "tables": [
-            _summarise_table(t, figures[t.name])
-            | {"findings": findings[t.name], "verdict": verdicts[t.name]}
-            for t in tables
-        ],
+        "tables": summaries,
         "warnings": verdict.warn(results, tables, findings),
         "protocol": _protocol(results),
         "versions": list(environment.get("versions", {}).items()),
@@ -308,16 +209,12 @@ def _summarise(
     return summary, figures
 
 
-def _verdict(table: TableResults) -> Mapping[str, Any]:
-    """Return the verdict of a table's audit, of an earlier one, or that there was none."""
-    stored = table.results.verdicts.get(table.name)
-    return summarise_audit(table) or stored or NOT_AUDITED
-
-
 def _summarise_table(
     table: TableResults, figures: Sequence[tuple[Figure, View]]
 ) -> dict[str, Any]:
-    size = data.effect_size(table.ranking)
+    size, audit = data.effect_size(table.ranking), summarise_audit(table)
+    # Of the audit, of an earlier one, or that there was none.
+    said = audit or table.results.verdicts.get(table.name) or NOT_AUDITED
     rows = {figure.section: view.rows for figure, view in figures}
     tested: dict[str, dict[str, str]] = {}
     for figure, view in figures:
@@ -329,7 +226,9 @@ def _summarise_table(
         "sites": scores.summarise_sites(table),
         "clinical": clinic.describe_clinical(table),
         "missingness": channels.associated_missingness(table),
-        "audit": summarise_audit(table),
+        "findings": verdict.summarise_findings(table, said["level"]),
+        "audit": audit,
+        "verdict": said,
         "effect": data.EFFECT_SIZES.get(size or ""),
         "effect_column": size,
         "curve": "Spearman's correlation" if table.target else "AUC",
@@ -341,54 +240,27 @@ def _summarise_table(
 
 
 def _facts(table: TableResults) -> list[tuple[str, str]]:
-    facts, dead = table.facts, table.dead
-    labels = ", ".join(f"{label}: {count}" for label, count in facts["labels"].items())
-    if target := table.target:
-        labels = f"{target['name']} {target['low']:g} to {target['high']:g}, mean "
-        labels += f"{target['mean']:.1f}, standard deviation {target['sd']:.1f}"
-        labels += f"; {target['n_without']} without it left out" if target["n_without"] else ""
-    n_channels, missing = f"{len(facts['channels']) - len(dead)}", facts["share_missing"]
-    usable = table.missing.drop(columns=dead, errors="ignore")
-    if dead:
-        n_channels += f" ({listing(dead)} dead)"
+    usable, missing = table.missing, table.facts["share_missing"]
+    if table.dead:
+        usable = usable.drop(columns=table.dead, errors="ignore")
         missing = usable.to_numpy().mean()
-    lines = [
-        ("participants", f"{facts['n_subjects']}"),
-        ("samples", f"{facts['n_samples']} ({labels})"),
-        ("channels", n_channels),
-        ("features per channel", f"{len(facts['features'])}"),
-        ("missing as recorded", percent(missing, 1)),
-    ]
-    if usable.to_numpy().any():
-        shares, most = usable.mean(axis=1), usable.mean()
-        lines += [
-            ("missing most often", f"{most.idxmax()} ({percent(most.max())})"),
-            ("complete recordings", f"{(shares == 0).sum()} of {len(shares)}"),
-            ("more than half missing", f"{(shares > 0.5).sum()} of {len(shares)}"),
-        ]
-    return lines
+    shares, most = usable.mean(axis=1), usable.mean()
+    said = style.say("table.txt", table=table, missing=missing, shares=shares, most=most)
+    return list(said.items())
 
 
 def _protocol(results: Results) -> list[tuple[str, str]]:
-    protocol = data.experiment_protocol(results)
-    lines = [("Evaluation", describe_protocol(protocol))]
-    if harmonize := protocol.get("harmonize"):
-        only = f" ({harmonize} only)" if isinstance(harmonize, str) else ""
-        lines.append(("Sites", _HARMONIZED.format(only=only)))
-    for key, title in (("patterns", "Patterns of missing channels"), ("ks", "Selected features")):
-        if protocol.get(key):
-            lines.append((title, ", ".join(str(value) for value in protocol[key])))
-    if protocol.get("rates") is not None:
-        lines.append(("Missing rates", ", ".join(percent(rate) for rate in protocol["rates"])))
-    methods = results.methods
+    protocol, methods = data.experiment_protocol(results), results.methods
     ran = dict.fromkeys(results.scores.query("experiment == 'accuracy'")["method"])
     used = {n: methods[n]["classifier"] for n in ran if "classifier" in methods.get(n, {})}
-    if used:  # the one of most methods, then those that had another one
-        common = Counter(used.values()).most_common(1)[0][0]
-        different = [f"{data.label_of(n, methods)}: {c}" for n, c in used.items() if c != common]
-        lines.append(("Classifier", "; ".join([common, *different])))
-    if set(results.protocol.get("experiments") or ()) != {"transfer"}:  # its figure says it
-        lines.append(("Score shown", metric_name(data.shown_metric(results))))
-        ci = "95 %, over folds and repeats, corrected for overlapping training sets"
-        lines.append(("Confidence intervals (CI)", ci))
-    return lines
+    # The one of most methods, then those that had another one.
+    common = [name for name, _ in Counter(used.values()).most_common(1)]
+    said = style.say(
+        "protocol.txt",
+        protocol=protocol,
+        described=describe_protocol(protocol),
+        metric=metric_name(data.shown_metric(results)),
+        classifiers=common
+        + [f"{data.label_of(n, methods)}: {c}" for n, c in used.items() if c not in common],
+    )
+    return list(said.items())

@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 from idfsmec._files import write_csv
 from idfsmec.evaluation.plan import TARGETS
 from idfsmec.report import style
-from idfsmec.report.text import percent
 
 if TYPE_CHECKING:
     from idfsmec.evaluation import StudyPlan
 
 #: What a plan writes into its folder.
 FILES = ("plan.csv", "plan_by_participants.csv", "plan.svg", "plan.png")
-#: Columns of :func:`plan_rows`.
-HEADER = ("aim", "target", "participants")
 #: What each aim is called in the table, before its target.
 AIMS = {
     "interval": "cross-validated AUC: 95 % CI not wider than",
@@ -33,12 +31,12 @@ AIMS = {
 }
 
 
-def plan_rows(plan: StudyPlan) -> list[tuple[str, str, str]]:
+def plan_table(plan: StudyPlan) -> pd.DataFrame:
     """Return aim, target and participants as texts."""
-    return [
-        (AIMS[aim], f"{target:g}", _count(n))
-        for aim, target, n in plan.needed.itertuples(index=False)
-    ]
+    needed = plan.needed.assign(aim=plan.needed["aim"].map(AIMS))
+    return needed.assign(
+        target=needed["target"].map("{:g}".format), participants=needed["participants"].map(_count)
+    )
 
 
 def _count(n: float) -> str:
@@ -48,32 +46,9 @@ def _count(n: float) -> str:
 def describe_plan(plan: StudyPlan) -> list[str]:
     """Return what studies show, one sentence for each aim."""
     needed = plan.needed.set_index(["aim", "target"])["participants"]
-
-    def count(aim: str, target: float) -> str:
-        return _count(needed[aim, target])
-
-    comparisons = (
-        f" after Holm's correction for {plan.n_comparisons} comparisons"
-        if plan.n_comparisons > 1
-        else ""
-    )
-    shares = [f"{percent(plan.power(n, 0.15))} at {n}" for n in (40, 80, 200)]
-    return [
-        f"Interval: for a model with an AUC of {plan.auc:g}, the 95 % CI of the cross-validated "
-        f"AUC is 0.2 wide with {count('interval', 0.2)} participants and 0.1 wide with "
-        f"{count('interval', 0.1)}.",
-        f"Difference: a difference of 0.15 between the AUC of two methods is found with 80 % "
-        f"power with at least {count('difference', 0.15)} participants, one of 0.1 with "
-        f"{count('difference', 0.1)}{comparisons}; 0.15 is found in at most {', '.join(shares)}.",
-        f"Audit: of {plan.n_facts} facts one with an AUC of 0.75 is found with 80 % power with "
-        f"{count('fact', 0.75)} participants.",
-        f"Validation: {count('events', 100)} participants have 100 of the rarer class; the "
-        f"95 % CI of the AUC is then {plan.validation_width(int(needed['events', 100])):.2f} "
-        "wide.",
-        f"Features: a feature with an AUC of 0.7 is among {plan.n_selected} of "
-        f"{plan.n_features} on three quarters of the halves with {count('feature', 0.7)} "
-        "participants.",
-    ]
+    width = plan.validation_width(int(needed["events", 100]))
+    texts = needed.map(_count).to_dict()
+    return list(style.say("plan.txt", plan=plan, needed=texts, width=width).values())
 
 
 @style.literal_text
@@ -92,18 +67,12 @@ def plot_plan(plan: StudyPlan) -> Figure:
     """
     curves = plan.by_participants
     differences = {f"difference_{size:g}": f"{size:g}" for size in TARGETS["difference"]}
+    widths = {"interval": "cross-validated", "validation": "validation of a model"}
+    smallest = {"fact": "fact, by the audit", "feature": "feature, on 3 of 4 halves"}
     panels: list[tuple[str, str, dict[str, str]]] = [
-        (
-            "95 % CI of an AUC",
-            "width",
-            {"interval": "cross-validated", "validation": "validation of a model"},
-        ),
+        ("95 % CI of an AUC", "width", widths),
         ("Two methods", "chance to find the difference", differences),
-        (
-            "Smallest AUC that is found",
-            "AUC",
-            {"fact": "fact, by the audit", "feature": "feature, on 3 of 4 halves"},
-        ),
+        ("Smallest AUC that is found", "AUC", smallest),
     ]
     figure, axes = plt.subplots(1, 3, figsize=(10.5, 3.6), layout="constrained")
     for ax, (title, label, lines) in zip(axes, panels, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from idfsmec.evaluation.agreement import agree_on_grades, calibrate
-from idfsmec.evaluation.statistics import interval_by_fold
 from idfsmec.metrics import SCORE_METRICS
 from idfsmec.report import data, style
 from idfsmec.report.data import TableResults, View
@@ -29,20 +28,6 @@ if TYPE_CHECKING:
 
 #: Test-retest reliability that features of EEG power have.
 EEG_RELIABILITY = (0.6, 0.9)
-_LINES = (
-    "Grey: both are equal. Coloured: the regression of the score on its prediction, whose slope "
-    "is 1 where predictions are as wide apart as they should be."
-)
-OBSERVED = (
-    "Each point is a participant: the mean of predictions while held out against the score. "
-    + _LINES
-)
-OBSERVED_HERE = f"Each point is another participant: the prediction against the score. {_LINES}"
-RESIDUALS = (
-    "Score minus prediction of each participant. Predictions that are drawn to the mean leave "
-    "residuals that rise with the score; a trend with age is what the prediction missed or took "
-    "from age."
-)
 _NO_REACH = "too few participants to say"
 #: What is said of R2, by whether its CI lies above 0.
 _RELATIONS = {
@@ -64,19 +49,25 @@ def summarise_prediction(table: TableResults) -> dict[str, Any] | None:
     if every.empty:
         return None
     every = data.lowest_rate(every)
-    scored = {
-        method: _scores(every[every["method"] == method])
-        for method in data.sort_methods(every["method"], table.methods)
+    scored: dict[str, Any] = {
+        metric: data.intervals(data.task_scores(every.fillna({metric: 0}), metric), ["method"])
+        .set_index("method")[["mean", "low", "high"]]
+        .to_dict("index")
+        for metric in SCORE_METRICS
     }
-    main = table.method_of(list(scored))
-    r2, slope = scored[main]["subject_r2"], _calibration(_by_participant(table, main))
-    columns = {metric_name(metric): metric for metric in SCORE_METRICS[:-1]}
+    methods = data.sort_methods(every["method"], table.methods)
+    main = table.method_of(methods)
+    r2, slope = scored["subject_r2"][main], _calibration(_by_participant(table, main))
+    of_mean = SCORE_METRICS[-1]
     rows = [
         {"Method": table.label(method)}
-        | {name: score_with_ci(metric, values[metric]) for name, metric in columns.items()}
-        | {metric_name("subject_mae_of_mean"): _error(values, "subject_mae_of_mean")}
-        for method, values in scored.items()
+        | {metric_name(name): score_with_ci(name, of[method]) for name, of in scored.items()}
+        | {metric_name(of_mean): format_score(of_mean, scored[of_mean][method]["mean"])}
+        for method in methods
     ]
+    error, error_of_mean = (
+        format_score(name, scored[name][main]["mean"]) for name in SCORE_METRICS[-2:]
+    )
     return {
         **style.tabulate("scores of all methods", rows=rows),
         "name": table.target["name"],
@@ -85,27 +76,12 @@ def summarise_prediction(table: TableResults) -> dict[str, Any] | None:
         "r2": r2,
         "sentence": f"{table.label(main)}: R² {score_with_ci('subject_r2', r2)}, "
         f"{relate_to_mean(r2['low'])}; Spearman's correlation "
-        f"{score_with_ci('subject_spearman', scored[main]['subject_spearman'])}; mean absolute "
-        f"error {_error(scored[main], 'subject_mae')}, that of the mean "
-        f"{_error(scored[main], 'subject_mae_of_mean')}.",
+        f"{score_with_ci('subject_spearman', scored['subject_spearman'][main])}; mean absolute "
+        f"error {error}, that of the mean {error_of_mean}.",
         "calibration": "" if slope is None else say_slope(slope[0]),
         "grades": _say_grades(table, main),
         "ceiling": _ceiling(table),
     }
-
-
-def _error(values: Mapping[str, Any], metric: str) -> str:
-    return format_score(metric, values[metric]["mean"])
-
-
-def _scores(rows: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """Return mean and 95 % CI of each metric over folds and repeats."""
-    found = {}
-    for metric in SCORE_METRICS:
-        folds = data.task_scores(rows.assign(**{metric: rows[metric].fillna(0)}), metric)
-        ci = interval_by_fold(folds.groupby(["seed", "fold"], sort=False)["value"].mean())
-        found[metric] = {"mean": ci.mean, "low": ci.low, "high": ci.high}
-    return found
 
 
 def _say_grades(table: TableResults, method: str) -> str:
@@ -159,11 +135,11 @@ def relate_to_mean(low: float | None) -> str:
 
 
 def agreement(
-    title: str, frame: pd.DataFrame, name: str, caption: str, more: str = ""
+    title: str, frame: pd.DataFrame, score: str, name: str, more: str = ""
 ) -> dict[str, Any]:
     """Return the part of a page about observed and predicted scores; Markdown has ``more``."""
-    picture = style.make_figure(plot_observed(frame, name), caption, frame, "observed")
-    return style.tabulate(title, f"{caption} {more}", picture=picture)
+    picture = style.make_figure(plot_observed(frame, score), name, frame, "observed")
+    return style.tabulate(title, f"{picture['caption']} {more}", picture=picture)
 
 
 def agreement_parts(model: Model) -> list[dict[str, Any]]:
@@ -172,11 +148,6 @@ def agreement_parts(model: Model) -> list[dict[str, Any]]:
     held_out = measured["held_out"]
     frame = pd.DataFrame({"true": held_out["true"], "predicted": held_out["left"][0]})
     slope = say_slope(measured["calibration"]["slope"])
-    text = (
-        "The score of 95 in 100 new participants is expected within so much of its prediction: an "
-        "interval from the errors on held-out participants, who kept a random share of their "
-        "channels."
-    )
     rows = [
         {
             "channels left": percent(share["share"]),
@@ -186,8 +157,8 @@ def agreement_parts(model: Model) -> list[dict[str, Any]]:
         for share, reach in zip(measured["by_share"], held_out["reach"], strict=True)
     ]
     return [
-        agreement("Observed and predicted", frame, name, OBSERVED, slope),
-        style.tabulate("Prediction intervals", text, rows),
+        agreement("Observed and predicted", frame, name, "observed", slope),
+        style.tabulate("Prediction intervals", style.captions()["prediction-intervals"], rows),
     ]
 
 
@@ -195,14 +166,12 @@ def say_slope(slope: float) -> str:
     """Return the calibration slope in words."""
     if np.isnan(slope):
         return "All predictions are equal."
-    much, little = (
-        "further apart than the scores they stand for",
-        "closer together than they could be",
-    )
-    what = (
-        f": predictions are {much if slope < 0.8 else little}" if not 0.8 <= slope <= 1.25 else ""
-    )
-    return f"Calibration slope {slope:.2f}{what}.".replace("-", "−")
+    text, what = f"Calibration slope {slope:.2f}".replace("-", "−"), ""
+    if slope < 0.8:
+        what = ": predictions are further apart than the scores they stand for"
+    if slope > 1.25:
+        what = ": predictions are closer together than they could be"
+    return f"{text}{what}."
 
 
 def plot_observed(means: pd.DataFrame, name: str, note: str = "", ax: Axes | None = None) -> Axes:

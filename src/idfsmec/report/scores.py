@@ -320,11 +320,9 @@ def accuracy_by_k_views(table: TableResults) -> Iterator[View]:
         spread = curves[level].drop(columns="k").merge(ks, how="cross")
         curves = pd.concat([curves[~level], spread], ignore_index=True)
         looks, note = _curve_looks(curves, table.methods, options["note"])
-        title = f"{_what(table.metric)} by number of selected features"
-        labels = title, note, "selected features", metric_name(table.metric)
-        tested = _test_best(tasks[tasks["method"] == table.main], "k")
-        if tested:
-            tested = f"Best number of features for {table.main}: {tested}"
+        labels = f"{_what(table.metric)} by number of selected features", note, "selected features"
+        best = _test_best(tasks[tasks["method"] == table.main], "k")
+        tested = best and f"Best number of features for {table.main}: {best}"
         yield View(_curves(table, curves, "k", looks, labels), curves, pattern, tested)
 
 
@@ -364,14 +362,14 @@ def imputation_views(table: TableResults) -> Iterator[View]:
         tasks = all_tasks[all_tasks["method"] == name]
         curves = data.intervals(tasks, ["imputer", "rate"])
         title = f"{table.label(name)}: {_what(table.metric)} by imputer"
-        labels = title, table.note("imputation"), _RATE, metric_name(table.metric)
-        drawn = _curves(
-            table, curves, "rate", style.plain_looks(curves["imputer"]), labels, line="imputer"
+        labels, looks = (
+            (title, table.note("imputation"), _RATE),
+            style.plain_looks(curves["imputer"]),
         )
+        drawn = _curves(table, curves, "rate", looks, labels, line="imputer")
         most = tasks["rate"].max()
-        tested = _test_best(tasks[tasks["rate"] == most], "imputer")
-        tested = tested and f"Highest at {percent(most)} missing: {tested}"
-        yield View(drawn, curves, name, tested)
+        best = _test_best(tasks[tasks["rate"] == most], "imputer")
+        yield View(drawn, curves, name, best and f"Highest at {percent(most)} missing: {best}")
 
 
 @style.literal_text
@@ -515,8 +513,7 @@ def ablation_views(table: TableResults) -> Iterator[View]:
     variants = variants.sort_values("whole", ascending=False, kind="stable")
     curves = data.intervals(tasks, ["method", "rate"])
     looks = style.method_looks(curves["method"], table.methods)
-    axes = "share of channels removed", metric_name(table.metric)
-    labels = "Ablation", table.note("ablation"), *axes
+    labels = "Ablation", table.note("ablation"), "share of channels removed"
     drawn = _curves(table, curves, "rate", looks, labels)
     yield View(drawn, curves, rows=plain_records(variants))
 
@@ -528,8 +525,8 @@ def sensitivity_views(table: TableResults) -> Iterator[View]:
         return
     curves = data.intervals(tasks.sort_values("gamma"), ["lam", "gamma"])
     curves["setting"] = curves["gamma"].map("γ = {:g}".format)
-    axes = "λ: redundancy weight", metric_name(table.metric)
-    labels = f"{_what(table.metric)} over λ and γ", table.note("sensitivity"), *axes
+    title, note = f"{_what(table.metric)} over λ and γ", table.note("sensitivity")
+    labels = title, note, "λ: redundancy weight"
     looks, log = style.plain_looks(curves["setting"]), "x" if curves["lam"].min() > 0 else ""
     yield View(_curves(table, curves, "lam", looks, labels, line="setting", log=log), curves)
 
@@ -585,31 +582,20 @@ def summarise_sites(table: TableResults) -> dict[str, Any] | None:
     rows = rows[(rows["table"] == table.name) & rows["subject_accuracy"].notna()]
     if rows.empty:
         return None
-    measured = rows["method"].unique()
-    method = str(table.main if table.main in measured else measured[0])
+    method = table.method_of(rows["method"].unique())
     rows = data.lowest_rate(rows[rows["method"] == method])
     rows = rows[rows["imputer"] == rows["imputer"].iloc[0]]
-    n_sites = len(rows)
-    above = rows.loc[rows["low"] > rows["chance"], "site"].tolist()
-    where = f"at {listing(above)} only" if above else f"at none of the {n_sites}"
-    if len(above) == n_sites:
-        where = f"at each of the {n_sites}"
-    sentences = [
-        "One site was left out at a time: training included none of its participants.",
-        f"The 95 % CI is above chance, the share of the larger class, {where}.",
-    ]
-    if data.experiment_protocol(table.results).get("tuning") == "nested":
-        sentences.append(
-            "Settings were chosen by leaving out each of the other sites in turn."
-            if n_sites > 2
-            else "Settings were chosen by subject-wise folds, because only one site is left for "
-            "training."
-        )
+    said = style.say(
+        "sites.txt",
+        n_sites=len(rows),
+        above=rows.loc[rows["low"] > rows["chance"], "site"].tolist(),
+        is_nested=data.experiment_protocol(table.results).get("tuning") == "nested",
+    )
     return {
         "method": table.label(method),
         "rate": float(rows["rate"].iloc[0]),
         "rows": plain_records(rows),
-        "sentences": sentences,
+        "sentences": list(said.values()),
     }
 
 
@@ -618,12 +604,12 @@ def _curves(
     curves: pd.DataFrame,
     x: str,
     looks: Mapping[str, MethodLook],
-    labels: _Labels,
+    labels: tuple[str, str, str],
     **options: str,
 ) -> dict[str, Any]:
     """Return the arguments of curves of the score that is shown, with its chance level."""
-    drawn = {"curves": curves, "x": x, "looks": looks, "labels": labels}
-    return {**drawn, "chance": table.chance, **options}
+    drawn = {"curves": curves, "x": x, "looks": looks, "chance": table.chance}
+    return {**drawn, "labels": (*labels, metric_name(table.metric)), **options}
 
 
 def draw_curves(

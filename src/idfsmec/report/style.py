@@ -30,6 +30,7 @@ from matplotlib.ticker import MaxNLocator
 from idfsmec import __version__
 from idfsmec._files import disarm_formulas, replacing
 from idfsmec.errors import ExistingFileError, listing
+from idfsmec.metrics import Floats
 from idfsmec.report.data import PROPOSED, Methods, family_of, label_of, sort_methods
 from idfsmec.report.text import (
     SIGNIFICANT,
@@ -256,11 +257,16 @@ def draw_estimate(
     show_values(ax, low if has_ci else value, y, [text], high if has_ci else value)
 
 
-def draw_bars(ax: Axes, names: Sequence[str], values: Any, colors: Any) -> None:
-    """Draw horizontal bars, the first on top."""
-    ax.barh(np.arange(len(names)), values, color=colors, height=0.62)
-    ax.set_yticks(np.arange(len(names)), names)
+def draw_bars(
+    ax: Axes, names: Sequence[str], values: Floats, colors: Any, write: Callable[[float], str]
+) -> None:
+    """Draw horizontal bars, the first on top; a pointer shows their values."""
+    at = np.arange(len(names))
+    ax.barh(at, values, color=colors, height=0.62)
+    ax.set_yticks(at, names)
     ax.invert_yaxis()
+    texts = [f"{name}: {write(value)}" for name, value in zip(names, values, strict=True)]
+    show_values(ax, 0, at - 0.3, texts, values, at + 0.3)
 
 
 def add_colorbar(ax: Axes, image: Any, label: str) -> None:
@@ -305,19 +311,19 @@ def _draw_values(figure: Figure) -> str:
 
 def make_figure(
     ax: Axes,
-    caption: str,
+    name: str,
     numbers: pd.DataFrame,
-    slug: str,
+    slug: str = "",
     *,
     path: Path | None = None,
     tested: str = "",
 ) -> dict[str, Any]:
-    """Save a figure, close it, and return what the template ``figure.html`` shows of it.
+    """Save a figure, close it, and return what the macro ``figure`` shows of it.
 
-    ``slug`` is its name on the page, ``numbers`` are what it shows, ``tested`` is the result of a
-    test in words.
+    ``name`` is that of its caption, ``slug`` its own on the page (by default the same),
+    ``numbers`` are what it shows, ``tested`` is the result of a test in words.
     """
-    title = ax.get_title(loc="left")
+    title, caption, slug = ax.get_title(loc="left"), captions()[name], slug or name
     svg = save_figure(ax, f"{title}. {caption}", path, slug)
     csv = disarm_formulas(numbers).to_csv(index=False, float_format="%.6g").encode("utf-8")
     shown = {"slug": slug, "title": title, "svg": svg, "caption": caption, "tested": tested}
@@ -330,7 +336,7 @@ def tabulate(
     rows: Sequence[Mapping[str, Any]] = (),
     picture: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return a part of a page: a figure, or text and a table; Markdown has the table of both."""
+    """Return a part of a page: a figure, or text and a table; Markdown has its text and table."""
     header = list(rows[0]) if rows else []
     cells = [list(row.values()) for row in rows]
     return {"title": title, "text": text, "header": header, "rows": cells, "picture": picture}
@@ -392,6 +398,12 @@ def say(template: str, **content: Any) -> dict[str, str]:
 
 
 @cache
+def captions() -> dict[str, str]:
+    """Return how each figure is read, by its name."""
+    return say("captions.txt")
+
+
+@cache
 def _environment(ending: str) -> jinja2.Environment:
     """Return where templates of a kind are found, with what they know."""
     is_text = ending == ".txt"  # where a line is a sentence
@@ -404,19 +416,13 @@ def _environment(ending: str) -> jinja2.Environment:
         lstrip_blocks=not is_text,
         keep_trailing_newline=ending != ".html",
     )
-    environment.filters |= {
-        "percent": percent,
+    plain = (percent, points, seconds, capitalise, column_label, feature_label, listing)
+    environment.filters |= {function.__name__: function for function in plain} | {
         # A t interval may leave the range of shares.
         "share": lambda value: percent(float(np.clip(value, 0, 1))),
-        "points": points,
-        "seconds": seconds,
         "weight": lambda value: "–" if value is None else f"{value:.4f}",
         "exact": lambda value: "" if value is None else f"{value:.7g}",
         "slug": slugify,
-        "capitalise": capitalise,
-        "column_label": column_label,
-        "feature_label": feature_label,
-        "listing": listing,
         "counts": say_counts,
         "score_ci": lambda values, metric: score_with_ci(metric, values),
         "share_ci": share_with_ci,

@@ -17,12 +17,6 @@ from idfsmec.report.text import number_with_ci, plain_records
 
 # Above this AUC a cell is dark.
 _DARK = 0.8
-CAPTION = (
-    "Rows: trained on; columns: tested on. AUC per participant, or Spearman's correlation of a "
-    "score, with its 95 % CI. Framed: within a table, by folds. The others are of a fixed model, "
-    "with CIs over participants, unless tables have participants in common, who are then held out "
-    "by folds."
-)
 
 
 def pivot_matrix(matrix: pd.DataFrame, method: str, harmonized: bool = False) -> pd.DataFrame:

@@ -36,10 +36,6 @@ HEADER = ("score", "here (95 % CI)", "model's card", "difference")
 _CLASSES = ("roc_auc", "balanced_accuracy", "sensitivity", "specificity", "PPV", "NPV")
 _TILES = ("roc_auc", "balanced_accuracy", *SCORE_METRICS[:2], "subject_mae")
 _PLAIN = ("roc_auc", *SCORE_METRICS[1:])  # all others are shares
-_LINE = (
-    " The dashed curve is the logistic regression with the intercept and slope stated. "
-    "Probabilities are adjusted to the shares of the classes in this table."
-)
 
 
 @style.literal_text
@@ -232,10 +228,9 @@ def _parts(validation: Validation) -> Iterator[dict[str, Any]]:
         )
     scores = [dict(zip(HEADER, row, strict=True)) for row in score_rows(validation)]
     yield style.tabulate("Scores", text, scores)
-    of_groups = ", and AUC of groups" if any("auc" in group for group in groups) else ""
-    caption = f"{title} of the card and of these participants{of_groups}."
     ax, numbers = plot_validation(validation), main_scores(measured)
-    yield style.tabulate(title, picture=style.make_figure(ax, caption, numbers, "main-figure"))
+    name = "r2" if "score" in measured else "auc"
+    yield style.tabulate(title, picture=style.make_figure(ax, name, numbers, "main-figure"))
     if clinical:
         counts, auc = list(measured["n_subjects"].values()), measured["metrics"]["roc_auc"]
         scored = clinic.score_table(clinical, measured["classes"], counts, auc, who)
@@ -247,12 +242,11 @@ def _parts(validation: Validation) -> Iterator[dict[str, Any]]:
     calibration = measured["calibration"] | {"participants": who}
     if "score" in measured:
         held_out = validation.predictions.dropna(subset="predicted")[["true", "predicted"]]
-        name, caption = measured["score"], predicted.OBSERVED_HERE
-        yield predicted.agreement("Calibration", held_out.astype(float), name, caption)
-    elif "line" in calibration:
-        yield clinic.calibration_part(calibration, more=_LINE)
+        frame, score = held_out.astype(float), measured["score"]
+        yield predicted.agreement("Calibration", frame, score, "observed-here")
     else:
-        yield clinic.calibration_part(calibration, of=" of the class predicted")
+        name = "calibration-here" if "line" in calibration else "calibration-of-classes"
+        yield clinic.calibration_part(calibration, name)
     if clinical:
         yield clinic.net_benefit(clinical)
 
@@ -261,11 +255,11 @@ def _group_table(
     measured: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return the table of groups of a score or of several classes."""
-    text = "AUC is the mean of each class against the rest, with 95 % CI over participants."
-    number, columns = " / ".join(measured.get("classes", ())), {"AUC": "auc"}
+    name, number = "groups-of-classes", " / ".join(measured.get("classes", ()))
+    columns = {"AUC": "auc"}
     if "score" in measured:
-        text = "Errors are scores minus predictions, with 95 % CI over participants."
-        number, columns = "number", {"mean error": "error", "mean absolute error": "mae"}
+        name, number = "groups-of-score", "number"
+        columns = {"mean error": "error", "mean absolute error": "mae"}
     rows = [
         {
             "participants": f"{group['by']} {group['group']}",
@@ -277,4 +271,4 @@ def _group_table(
         }
         for group in groups
     ]
-    return style.tabulate("Groups", text, rows)
+    return style.tabulate("Groups", style.captions()[name], rows)

@@ -64,61 +64,43 @@ _LEADING = {
     "even.",
     "features": "The features that separate the groups best: {features}.",
 }
-#: How an AUC relates to chance, by whether its CI lies above 0.5 and whether the audit is red.
+#: How an AUC relates to chance, by whether its CI lies above 0.5.
 _RELATIONS = {
-    ("yes", False): "above chance",
-    ("yes", True): "above chance, but the recordings of the groups differ",
-    ("no", False): "not shown to be above chance",
-    ("no", True): "not shown to be above chance, and the recordings of the groups differ",
+    "yes": "above chance",
+    "no": "not shown to be above chance",
+    "unknown": "whether it is above chance is open",
 }
-_STABILITY = {
-    "reason": "Stability cannot be measured: {reason}",
-    "features": "Stable features, selected on at least {threshold} of {n_resamples} random "
-    "halves: {n_stable} of {n_features}; at most {max_false:g} is expected by chance.",
-}
+_STABLE = (
+    "Stable features, selected on at least {threshold} of {n_resamples} random halves: {n_stable} "
+    "of {n_features}; at most {max_false:g} is expected by chance."
+)
 #: What limits trust in the numbers, the gravest first: title and text.
 WARNINGS = {
-    "missing": (
-        "Missing channels are associated with the diagnosis: {table}",
-        "{channels}. The presence of a channel predicts the group, which is not a finding about "
-        "the brain. Check why (another cap for patients?), or leave the channels out.",
-    ),
-    "missing score": (
-        "Missing channels are associated with the score: {table}",
-        "{channels}. Participants who lack a channel have other scores, which is not a finding "
-        "about the brain. Check why, or leave the channels out.",
-    ),
-    "samples": (
-        "Sample-wise folds",
-        "Samples of one participant are in training and test. A classifier can recognise the "
-        "participant instead of the condition, so these accuracies do not hold for new "
-        "participants. Run again with subject-wise folds.",
-    ),
-    "oracle": (
-        "Optimistic choice of settings",
-        "Settings and the number of features were chosen by their score on the test folds. New "
-        "data will score lower. Run again with nested tuning.",
-    ),
-    "sites": (
-        "Site and diagnosis are confounded: {table}",
-        "{share} of the difference between the groups lies between sites, and harmonizing "
-        "removes it together with the effects of sites. Compare with a run without harmonizing, "
-        "and read the audit.",
-    ),
-    "unstable": (
-        "Unstable selection: {table}",
-        "Random halves of the participants give different features. With other participants, "
-        "other features may lead the ranking.",
-    ),
-    "none stable": (
-        "No stable feature: {table}",
-        "Report channels and groups of features, not single features.",
-    ),
-    "failures": (
-        "{n} tasks failed",
-        "Their results are missing from all means ({methods}). First error: {error}.",
-    ),
-}
+    "missing": ("Missing channels are associated with the diagnosis: {table}",
+     "{channels}. The presence of a channel predicts the group, which is not a finding about "
+     "the brain. Check why (another cap for patients?), or leave the channels out."),
+    "missing score": ("Missing channels are associated with the score: {table}",
+     "{channels}. Participants who lack a channel have other scores, which is not a finding "
+     "about the brain. Check why, or leave the channels out."),
+    "samples": ("Sample-wise folds",
+     "Samples of one participant are in training and test. A classifier can recognise the "
+     "participant instead of the condition, so these accuracies do not hold for new "
+     "participants. Run again with subject-wise folds."),
+    "oracle": ("Optimistic choice of settings",
+     "Settings and the number of features were chosen by their score on the test folds. New "
+     "data will score lower. Run again with nested tuning."),
+    "sites": ("Site and diagnosis are confounded: {table}",
+     "{share} of the difference between the groups lies between sites, and harmonizing "
+     "removes it together with the effects of sites. Compare with a run without harmonizing, "
+     "and read the audit."),
+    "unstable": ("Unstable selection: {table}",
+     "Random halves of the participants give different features. With other participants, "
+     "other features may lead the ranking."),
+    "none stable": ("No stable feature: {table}",
+     "Report channels and groups of features, not single features."),
+    "failures": ("{n} tasks failed",
+     "Their results are missing from all means ({methods}). First error: {error}."),
+}  # fmt: skip
 
 
 def summarise_findings(table: TableResults, level: str) -> dict[str, Any]:
@@ -228,18 +210,16 @@ def say_accuracy(accuracy: Mapping[str, Any] | None, level: str = "") -> str:
 
 def relate_to_chance(low: float, level: str | None) -> str:
     """Say how an AUC relates to chance, by the lower end of its CI and the audit's level."""
-    return _RELATIONS[exceeds(low, 0.5), level == "red"]
+    answer = exceeds(low, 0.5)
+    red = f", {'but' if answer == 'yes' else 'and'} the recordings of the groups differ"
+    return f"{_RELATIONS[answer]}{red if level == 'red' else ''}"
 
 
 def _describe_stability(halves: Mapping[str, Any] | None) -> str:
-    if halves is None:
-        return ""
-    if halves["reason"]:
-        return _STABILITY["reason"].format(**halves)
+    if halves is None or halves["reason"]:
+        return f"Stability cannot be measured: {halves['reason']}" if halves else ""
     n_stable, threshold = len(halves["stable_features"]), percent(halves["threshold"])
-    return _STABILITY["features"].format(
-        **(dict(halves) | {"n_stable": n_stable, "threshold": threshold})
-    )
+    return _STABLE.format(**dict(halves) | {"n_stable": n_stable, "threshold": threshold})
 
 
 def warn(
