@@ -110,7 +110,7 @@ def commands(inputs: Inputs) -> list[Command]:
     table, other = str(inputs.table), str(inputs.other)
     chosen = ("--methods", "IDFS-MEC,ANOVA F,mRMR")
     grid = ("--rates", "0.1,0.3", "--k", "3,6", "--folds", "3")
-    several = (str(inputs.manifest), "--specifications", "8")
+    several = (str(inputs.manifest), "--specifications", "12")
     paper = ("modma3", "--data", str(inputs.release), "--methods", "ANOVA F")
     return [
         Command("features", (str(inputs.manifest), "--epoch", "5"), "t.parquet", Path.read_bytes),

@@ -89,7 +89,8 @@ def test_a_row_of_guarantees_says_what_was_measured():
     with pytest.raises(KeyError):  # nothing is printed that was not measured
         guarantees.page_rows(results)
     for name in ("AUC", "balanced accuracy"):
-        results["train"]["measured"][name] = {"mean": 0.95, "worst": 0.94, "width": 0.3}
+        above = {"above chance": 0.02, "above chance, worst": 0.03}
+        results["train"]["measured"][name] = {"mean": 0.95, "worst": 0.94, "width": 0.3, **above}
     assert "| CI of a participant's probability, width 0.45 | 0.95 | 0.961 | 0.900 |" in (
         guarantees.page_rows(results)
     )

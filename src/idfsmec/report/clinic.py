@@ -221,8 +221,8 @@ def describe_clinical(table: TableResults) -> list[dict[str, Any]]:
     between = f", between {percent(above.min())} and {percent(above.max())}" if len(above) else ""
     of = f"{table.label(clinical['method'])}{say_removed(clinical['rate'])}"
     described = scored | {
-        "text": f"{of}: calibrated probabilities, pooled over folds. Balanced accuracy elsewhere "
-        "on this page is that of uncalibrated predictions, mean over folds, and may differ. "
+        "text": f"{of}: calibrated probabilities, pooled over folds. The balanced accuracy of the "
+        "comparison is that of uncalibrated predictions, mean over folds, and may differ. "
         f"{scored['text']}",
         "curve": "Decision curve, net benefit: The 95 % CI lies above acting on all and acting on "
         f"none at {len(above)} of {len(curve)} thresholds{between}.",
