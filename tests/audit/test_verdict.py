@@ -406,7 +406,12 @@ def test_a_fact_is_carried_at_5_percent_and_power_is_enough_at_the_limit(p_holm,
     carried = [{"family": "acquisition", "p_holm": p_holm}]
     answers = answers_of(tests, {"auc": 0.7, "p": 0.01}, carried, missed)
     assert (answers["carried"], answers["power"]) == expected
-    assert (answers["eeg"], answers["coincide"]) == ("separates", "yes")
+    assert (answers["eeg"], answers["coincide"], answers["described"]) == (
+        "separates",
+        "yes",
+        "yes",
+    )
+    assert answers_of({"facts": [], "pairs": []}, {}, [], {})["described"] == "no"
     others = answers_of(tests | {"coincide": 0.89}, {"auc": 0.7, "p": 0.011}, carried, missed)
     assert (others["eeg"], others["coincide"]) == ("not shown", "no")
     of_score = answers_of(tests | {"coincide": 0.82, "score": "bdi"}, {}, carried, missed)
