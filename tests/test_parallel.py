@@ -3,13 +3,16 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -17,6 +20,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_info
 
+from idfsmec import _parallel
 from idfsmec._parallel import count_jobs
 from idfsmec.audit import audit
 from idfsmec.errors import InputError, WorkerError
@@ -221,15 +225,37 @@ def test_a_task_that_ends_every_worker_of_a_cluster_is_named(recordings, cluster
         extract_table(changed, dask=cluster.scheduler_address)
 
 
-def test_an_address_where_no_scheduler_answers_is_refused_in_one_line(recordings, monkeypatch):
-    distributed = pytest.importorskip("distributed")
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [(b"", "silent for 0 s"), (b"HTTP/1.1 400 Bad Request", "what answers is no scheduler")],
+)
+def test_an_address_where_no_scheduler_answers_is_refused(recordings, monkeypatch, answer, reason):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(_parallel, "_GREETING", 0.4 if not answer else 60.0)
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        connected = pool.submit(server.accept)
+        connected.add_done_callback(lambda done: done.result()[0].sendall(answer))
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(InputError, match=rf"scheduler answers at .{address}. \({reason}"):
+            extract_table(recordings, dask=address)
+        connected.result()[0].close()
 
-    def refuse(*args, **kwargs):
-        raise OSError("Timed out trying to connect")
 
-    monkeypatch.setattr(distributed, "Client", type("Client", (), {"__init__": refuse}))
-    with pytest.raises(InputError, match="no Dask scheduler answers at 'tcp://nowhere:1'"):
-        extract_table(recordings, dask="tcp://nowhere:1")
+def test_a_worker_that_is_silent_is_named_once_and_ends_the_run(monkeypatch, caplog):
+    workers = {"tcp://a:1": {"last_seen": 7.0}, "tcp://b:1": {"last_seen": 7.0}}
+    client = SimpleNamespace(
+        scheduler_info=lambda: {"workers": workers}, scheduler=SimpleNamespace(address="tcp://s:1")
+    )
+    monkeypatch.setattr(_parallel, "_SILENCE", 0.0)
+    signs = {}
+    for sent in (1.0, 2.0, 3.0):
+        workers["tcp://b:1"]["last_seen"] = sent
+        _parallel._watch_workers(client, signs)
+    assert caplog.text.count("the worker tcp://a:1 has not answered for 0 s") == 1
+    assert "tcp://b:1" not in caplog.text
+    monkeypatch.setattr(_parallel, "_PATIENCE", 0.0)
+    with pytest.raises(WorkerError, match=r"no worker has answered tcp://s:1 within 0 s\."):
+        _parallel._watch_workers(client, signs)
 
 
 def test_without_dask_the_message_says_what_to_install(recordings, monkeypatch):

@@ -7,6 +7,7 @@ removed even after a kill.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import copy
 import errno
@@ -23,9 +24,11 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -54,8 +57,12 @@ _SHARED_FROM = 100_000
 _MEMORY = Path("/dev/shm")  # noqa: S108 - folders there are ours
 #: Packages whose versions each result is kept with.
 _COMPUTING = ("numpy", "scipy", "scikit-learn")
-#: Seconds for which a cluster may have no worker.
-_PATIENCE = 300.0
+#: Seconds in which a scheduler has to answer.
+_GREETING = 3.0
+#: Seconds for which a cluster may have no worker that answers, and after which silence is told.
+_PATIENCE, _SILENCE = 300.0, 30.0
+#: Seconds between two looks at the workers of a cluster.
+_LOOK = 2.0
 #: The client of the block of :func:`on_cluster` that is running.
 _cluster: ContextVar[Any] = ContextVar("cluster", default=None)
 _LOG = logging.getLogger("idfsmec")
@@ -373,21 +380,39 @@ def _connected(dask: Any) -> Iterator[Any]:
     if isinstance(dask, distributed.Client):
         yield dask
         return
+    security = distributed.Security()
     if str(dask).startswith("tls://"):
-        _check_certificates(dask, distributed.Security().get_tls_config_for_role("client"))
+        _check_certificates(dask, security.get_tls_config_for_role("client"))
     # The error says what happened; the client would print how it tried to connect again.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
-        client = distributed.Client(dask, timeout="4s")
-    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        _greet(dask, security)
+        client = distributed.Client(dask, timeout=_GREETING)
+    except (OSError, ValueError, TypeError, RuntimeError, MemoryError) as error:
+        reason = str(error) or f"silent for {_GREETING:.0f} s"
+        if isinstance(error, MemoryError):  # another program's first bytes are taken for a length
+            reason = "what answers is no scheduler"
         raise InputError(
-            f"no Dask scheduler answers at {dask!r} ({error}); start one with `dask scheduler` "
+            f"no Dask scheduler answers at {dask!r} ({reason}); start one with `dask scheduler` "
             "and workers with `dask worker tcp://... --nthreads 1`"
         ) from None
     try:
         yield client
     finally:
         client.close(timeout=10)  # a scheduler that is gone does not answer
+
+
+def _greet(address: Any, security: Any) -> None:
+    """Shake hands with a scheduler, for which a client would wait without end."""
+    from distributed.comm.core import connect
+
+    async def greet() -> None:
+        options = security.get_connection_args("client")
+        await (await connect(address, _GREETING, **options)).close()
+
+    if not str(address).startswith("inproc://"):  # known to its own event loop only
+        with ThreadPoolExecutor(1) as pool:  # a notebook has a loop in this thread
+            pool.submit(asyncio.run, asyncio.wait_for(greet(), _GREETING)).result()
 
 
 def _check_certificates(address: str, settings: dict[str, Any]) -> None:
@@ -419,6 +444,7 @@ def _on_dask(
     shared: list[Any] = []
     under_way: dict[Any, int] = {}
     known = {tuple(computing_versions().items())}
+    signs: dict[str, _Sign] = {}
     try:
         _check_workers(client)
         completed = distributed.as_completed(raise_errors=False)
@@ -435,7 +461,7 @@ def _on_dask(
                 completed.add(future)
             if not under_way:
                 return
-            future = _next_future(completed, client)
+            future = _next_future(completed, client, signs)
             if future.status == "lost":  # with its worker, after it was done: it is done again
                 completed.add(future)
                 continue
@@ -456,15 +482,16 @@ def _on_dask(
             client.cancel([*under_way, *shared])
 
 
-def _next_future(completed: Any, client: Any) -> Any:
-    """Wait for a task to end, as long as there are a scheduler and a worker."""
+def _next_future(completed: Any, client: Any, signs: dict[str, _Sign]) -> Any:
+    """Wait for a task to end, as long as there are a scheduler and a worker that answers."""
     from distributed.comm.core import CommClosedError
 
     looked = time.monotonic()
     while client.status == "running" and not completed.has_ready():
         time.sleep(0.02)
-        if time.monotonic() - looked > 1:
+        if time.monotonic() - looked > _LOOK:
             _await_worker(client)
+            _watch_workers(client, signs)
             looked = time.monotonic()
     future = next(completed) if completed.has_ready() else None
     if future is None or client.status != "running":  # waiting would never end
@@ -481,6 +508,35 @@ def _call_on_worker(
     return _call(function, index, task), computing_versions()
 
 
+@dataclass
+class _Sign:
+    """The last sign of life of a worker."""
+
+    sent: float = 0.0  # by the scheduler's clock
+    came: float = 0.0  # by the clock here
+    is_told: bool = False  # that none came since
+
+
+def _watch_workers(client: Any, signs: dict[str, _Sign]) -> None:
+    """Say which workers are silent, and end if all have been for too long.
+
+    The scheduler gives up a worker that is stopped, not ended, after five to ten minutes.
+    """
+    now, workers = time.monotonic(), client.scheduler_info()["workers"]
+    for worker, facts in workers.items():
+        sign = signs.setdefault(worker, _Sign())
+        if facts["last_seen"] != sign.sent:
+            signs[worker] = _Sign(facts["last_seen"], now)
+        elif now - sign.came > _SILENCE and not sign.is_told:
+            sign.is_told = True
+            _LOG.warning(
+                "the worker %s has not answered for %.0f s; this ends if none answers within "
+                "%.0f s", worker, _SILENCE, _PATIENCE,
+            )  # fmt: skip
+    if workers and all(now - signs[worker].came > _PATIENCE for worker in workers):
+        raise _lacks_workers(client, "answered")
+
+
 def _await_worker(client: Any) -> None:
     """Say that a cluster has no worker, and end after a time that is stated."""
     if client.nthreads() or client.status != "running":
@@ -492,18 +548,29 @@ def _await_worker(client: Any) -> None:
     try:
         client.wait_for_workers(1, timeout=_PATIENCE)
     except TimeoutError:
-        raise WorkerError(
-            f"no worker has joined {address} within {_PATIENCE:.0f} s. Finished tasks are kept: "
-            f"start workers with `dask worker {address} --nthreads 1` and give the same command "
-            "to continue"
-        ) from None
+        raise _lacks_workers(client, "joined") from None
+
+
+def _lacks_workers(client: Any, done: str) -> WorkerError:
+    address = client.scheduler.address if client.scheduler else "the scheduler"
+    return WorkerError(
+        f"no worker has {done} {address} within {_PATIENCE:.0f} s. Finished tasks are kept: start "
+        f"workers with `dask worker {address} --nthreads 1` and give the same command to continue"
+    )
 
 
 def _check_workers(client: Any) -> None:
     """Refuse workers that lack this package or have another version; wait for the first one."""
     _await_worker(client)
+
+    async def ask() -> Any:
+        return await client.run(pkgutil.resolve_name, "idfsmec._version:__version__")
+
     try:
-        versions = client.run(pkgutil.resolve_name, "idfsmec._version:__version__")
+        versions = client.sync(ask, callback_timeout=_SILENCE)
+    except TimeoutError:  # one is stopped; others may do, and every task looks at its version
+        _LOG.warning("not all workers have answered within %.0f s", _SILENCE)
+        versions = {}
     except (ImportError, AttributeError) as error:
         raise _cannot_load(error) from None
     for version in set(versions.values()) - {__version__}:

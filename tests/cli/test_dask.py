@@ -1,7 +1,5 @@
 """With --dask commands work on the cluster, and give what one process gives."""
 
-import time
-
 import joblib
 import numpy as np
 import pandas as pd
@@ -94,11 +92,10 @@ def test_train_and_validate_work_on_the_cluster(address, table, tmp_path, elsewh
     assert elsewhere  # the audit of the other table
 
 
-def test_a_wrong_address_is_told_within_seconds_and_leaves_no_folder(table, tmp_path):
-    began = time.monotonic()
+def test_a_wrong_address_is_told_and_leaves_no_folder(table, tmp_path, monkeypatch):
+    monkeypatch.setattr(_parallel, "_GREETING", 0.2)
     with pytest.raises(InputError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:9'"):
         cli.benchmark(table, tmp_path / "out", dask="tcp://127.0.0.1:9", **SMALL)
-    assert time.monotonic() - began < 60  # 5 s on a machine that is not busy
     assert not (tmp_path / "out").exists()
 
 

@@ -1,12 +1,9 @@
 """A cluster gives what one process gives, by its address or by joblib's own configuration."""
 
-import warnings
-
 import joblib
 import pytest
 from pandas.testing import assert_frame_equal
 
-from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, accuracy
 from tests.clusters import two_workers
 
@@ -34,12 +31,3 @@ def test_a_cluster_gives_what_one_process_gives_to_the_last_bit(tmp_path):
     for there in (by_address, by_backend):
         for one, other in zip(comparable(here), comparable(there), strict=True):
             assert_frame_equal(one, other, check_exact=True)
-
-
-def test_an_address_where_nobody_answers_is_refused_in_one_line(tmp_path, monkeypatch):
-    def refuse(*args, **kwargs):
-        raise OSError("Timed out trying to connect")
-
-    monkeypatch.setattr(distributed, "Client", type("Client", (), {"__init__": refuse}))
-    with warnings.catch_warnings(), pytest.raises(InputError, match="no Dask scheduler answers"):
-        run(tmp_path, dask="tcp://nowhere:1")

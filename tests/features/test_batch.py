@@ -1,5 +1,6 @@
 """Many recordings into one table: unions, failures, resumption, and always the same bits."""
 
+import gc
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ from dataclasses import replace
 
 import mne
 import numpy as np
+import pandas as pd
 import pytest
 
 from idfsmec.errors import ExistingFileError, InputError, RecordingError, UnexpectedRecordingError
@@ -356,6 +358,31 @@ def test_a_folder_holds_the_table_of_one_file_in_pieces(
         extract_to_file(recordings, folder)
     extract_to_file(recordings[:1], folder, overwrite=True)
     assert len(FeatureTable.read(folder)) == 4
+
+
+@pytest.mark.parametrize("name", ["table", "table.parquet"])
+def test_values_of_finished_recordings_are_not_kept(sound, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(batch, "_PIECE", 342)  # a recording
+    write, seen = FeatureTable.write, []
+
+    def count():
+        gc.collect()
+        things = gc.get_objects()
+        frames = [thing for thing in things if type(thing) is pd.DataFrame]
+        values = sum(frame.size > 0 for frame in frames if frame.index.name == "start")
+        seen.append((values, sum(type(thing) is FeatureTable for thing in things)))
+
+    def count_and_write(table, path):
+        count()
+        return write(table, path)
+
+    monkeypatch.setattr(FeatureTable, "write", count_and_write)
+    count()
+    extract_to_file(sound, tmp_path / name, progress=lambda event: count())
+    values, tables = np.subtract(seen, seen[0]).T
+    assert len(sound) > 2
+    assert values.max() <= 1
+    assert tables.max() <= 2
 
 
 def test_an_existing_table_is_not_replaced_unasked(sound, tmp_path):

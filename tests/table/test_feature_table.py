@@ -316,7 +316,7 @@ def test_a_failed_write_leaves_the_old_table_and_no_rubbish(table, tmp_path, nam
     def full_disk(*args, **kwargs):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("pathlib.Path.write_bytes", full_disk)
+    monkeypatch.setattr("os.fsync", full_disk)
     with pytest.raises(OSError, match="no space"):
         table.take([0]).write(path)
     assert sorted((p.name, p.read_bytes()) for p in tmp_path.iterdir()) == before

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from idfsmec._files import check_writable, locked, refuse_moved, replacing
 from idfsmec._parallel import count_jobs, on_cluster, one_blas_thread, run_tasks
@@ -64,9 +65,11 @@ _CONTRADICTIONS = {
     "shared_name": "have a name that is in headers of another participant",
 }
 _NOT_RECORDED = "not in the recording"
-# Numbers in a file of a folder, and what these files are called.
-_PIECE, _PIECE_NAME = 8_000_000, "part-"
+# Numbers in a file of a folder, and what these files are called. A row group for each recording in
+# one file would take more memory: its writer holds 1 kB for each group and column to the end.
+_PIECE, _PIECE_NAME = 2_000_000, "part-"
 _NOTHING_LEFT = "no epoch has any channel left"
+_NO_VALUES = pd.DataFrame()
 # Warnings and limits of threads belong to a process: one recording at a time in each.
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -347,7 +350,7 @@ def _as_table(
 
 
 def _without_values(ended: Sequence[_Ended]) -> list[RecordingOutcome]:
-    return [replace(outcome, X=pd.DataFrame()) for outcome, *_ in ended]
+    return [replace(outcome, X=_NO_VALUES) for outcome, *_ in ended]
 
 
 def _extract(
@@ -357,7 +360,6 @@ def _extract(
     on_error: str,
     parts: Path | None,
     progress: Listener | None,
-    keep_values: bool = False,
 ) -> list[list[_Ended]]:
     """Compute the features of all recordings; values that a part has are kept there alone."""
     if on_error not in ("raise", "skip"):
@@ -374,7 +376,7 @@ def _extract(
     digests = [each.digest() if parts else None for each in settings]
     task = partial(_compute, settings=settings, digests=digests, finished=finished)
     ended: list[dict[int, _Ended]] = [{} for _ in settings]
-    layouts: dict[tuple[str, ...], pd.Index] = {}
+    layouts: dict[tuple[str, ...], tuple[pd.Index, list[str]]] = {}  # of many recordings, once
     failure: RecordingOutcome | None = None
     # After a failure no recording is begun, and those under way are finished and kept.
     tasks = ((recording.source, recording) for recording in recordings if failure is None)
@@ -385,11 +387,11 @@ def _extract(
         for number, (outcome, key) in enumerate(computed):
             part = parts / f"{key}.npz" if parts and key else None
             outcome = _kept(outcome, part, key in resumable)
-            columns = layouts.setdefault(tuple(outcome.X.columns), outcome.X.columns)
-            part = None if keep_values or not outcome.n_rows else part
+            X, part = outcome.X, part if outcome.n_rows else None
+            columns, channels = layouts.setdefault(tuple(X.columns), (X.columns, outcome.channels))
             if part is not None:
-                outcome = replace(outcome, X=outcome.X.iloc[:, :0].copy())
-            ended[number][index] = outcome, columns, part
+                outcome = replace(outcome, X=_NO_VALUES, channels=channels)
+            ended[number][index] = outcome, columns, X.index.to_numpy(), part
             steps.done(item=outcome)
             if outcome.status == "failed" and on_error == "raise":
                 failure = failure or outcome
@@ -484,9 +486,7 @@ def extract_to_file(
     with on_cluster(dask), locked(folder / "lock", busy):
         opened = folder.stat()
         settings, is_file = settings or FeatureSettings(), bool(path.suffix)
-        [ended] = _extract(
-            recordings, [settings], n_jobs, on_error, folder, progress, keep_values=is_file
-        )
+        [ended] = _extract(recordings, [settings], n_jobs, on_error, folder, progress)
         refuse_moved(folder, opened, "recordings")
         if is_file:
             extraction = _as_table(recordings, settings, ended, on_error)
@@ -669,8 +669,9 @@ def _check_parts(folder: Path | None) -> tuple[dict[str, bool], os.stat_result |
 # --- the table -------------------------------------------------------------------------------
 
 
-# The outcome of a recording, its columns, and the part that has the values where it has none.
-_Ended = tuple[RecordingOutcome, pd.Index, Path | None]
+# The outcome of a recording, its columns, the starts of its epochs, and the part that has the
+# values where the outcome has none.
+_Ended = tuple[RecordingOutcome, pd.Index, NDArray[np.float64], Path | None]
 
 
 class _Used(NamedTuple):
@@ -680,26 +681,21 @@ class _Used(NamedTuple):
     recording: Recording
     outcome: RecordingOutcome
     spelling: dict[str, str]  # of its channels, to that of the table
-    columns: pd.Index
+    columns: list[str]  # as the table calls them
+    starts: NDArray[np.float64]  # of epochs
     part: Path | None  # that has the values, where the outcome does not
-
-    def table_columns(self) -> list[str]:
-        """Return what its columns are called in the table."""
-        pairs = map(split_column, self.columns)
-        return [join_column(self.spelling[channel], feature) for channel, feature in pairs]
 
     def values(self) -> pd.DataFrame:
         """Return its rows."""
-        X = self.outcome.X if self.part is None else _read_part(self.part).X
-        return X.set_axis(self.table_columns(), axis=1)
+        return self.outcome.X if self.part is None else _read_part(self.part).X
 
 
 def _assemble(
     used: Sequence[_Used], settings: FeatureSettings, most_values: float = np.inf
 ) -> Iterator[FeatureTable]:
     """Put recordings below one another under the union of their channels, some in each table."""
-    layouts = {(id(part.columns), *part.spelling.values()): part for part in used}
-    union = list(dict.fromkeys(name for p in layouts.values() for name in p.table_columns()))
+    union = dict.fromkeys(column for part in used for column in part.columns)
+    place = {column: number for number, column in enumerate(union)}
     channels = list(dict.fromkeys(split_column(column)[0] for column in union))
     info, rows = _table_info(used, settings), _table_rows(used)
     with_sites = all(part.recording.site for part in used)
@@ -707,17 +703,26 @@ def _assemble(
     number = (ends - 1) * len(union) // most_values
     for piece in np.split(np.arange(len(used)), np.flatnonzero(np.diff(number)) + 1):
         parts = [used[i] for i in piece]
-        X = pd.concat([part.values() for part in parts], ignore_index=True)
         of_rows = [part.recording for part in parts for _ in range(part.outcome.n_rows)]
+        last = ends[piece[-1]]
         yield FeatureTable(
-            X if X.columns.tolist() == union else X.reindex(columns=union),
+            _stack(parts, place),
             pd.Series([recording.label for recording in of_rows]),
             pd.Series([recording.subject for recording in of_rows]),
             info | {"recordings": [info["recordings"][i] for i in piece]},
             sites=pd.Series([r.site for r in of_rows]) if with_sites else None,
-            rows=rows.iloc[ends[piece[-1]] - len(X) : ends[piece[-1]]].reset_index(drop=True),
+            rows=rows.iloc[last - len(of_rows) : last].reset_index(drop=True),
             reasons=_list_reasons(parts, channels),
         )
+
+
+def _stack(parts: Sequence[_Used], place: Mapping[str, int]) -> pd.DataFrame:
+    """Put values below one another in the places of their columns."""
+    n_rows = [part.outcome.n_rows for part in parts]
+    values = np.full((sum(n_rows), len(place)), np.nan)
+    for part, block in zip(parts, np.split(values, np.cumsum(n_rows)[:-1]), strict=True):
+        block[:, [place[column] for column in part.columns]] = part.values()
+    return pd.DataFrame(values, columns=list(place), copy=False)
 
 
 def _contents(tables: Iterable[FeatureTable]) -> Contents:
@@ -733,8 +738,9 @@ def _find_used(recordings: Sequence[Recording], ended: Sequence[_Ended]) -> list
     """Name each recording with rows by its file or its subject, and unify names of channels."""
     seen: Counter[str] = Counter()
     first: dict[str, str] = {}
+    layouts: dict[tuple[str, ...], tuple[dict[str, str], list[str]]] = {}
     used = []
-    for recording, (outcome, columns, part) in zip(recordings, ended, strict=True):
+    for recording, (outcome, columns, starts, part) in zip(recordings, ended, strict=True):
         if not outcome.n_rows:
             continue
         source = Path(recording.source)
@@ -743,13 +749,17 @@ def _find_used(recordings: Sequence[Recording], ended: Sequence[_Ended]) -> list
             seen[name] += 1
             name = f"{name}-{seen[name]}"
         seen[name] += 1
-        spelling = {
-            channel: first.setdefault(same_name(channel), channel) for channel in outcome.channels
-        }
-        if len(set(spelling.values())) < len(spelling):
-            # Two that differ in spelling alone in one file: that is for its owner to mend.
-            spelling = {channel: channel for channel in spelling}
-        used.append(_Used(name, recording, outcome, spelling, columns, part))
+        layout = *outcome.channels, *columns
+        if layout not in layouts:
+            names = outcome.channels
+            spelling = {name: first.setdefault(same_name(name), name) for name in names}
+            if len(set(spelling.values())) < len(spelling):
+                # Two that differ in spelling alone in one file: that is for its owner to mend.
+                spelling = {name: name for name in names}
+            pairs = map(split_column, columns)
+            named = [join_column(spelling[channel], feature) for channel, feature in pairs]
+            layouts[layout] = spelling, named
+        used.append(_Used(name, recording, outcome, *layouts[layout], starts, part))
     if not used:
         reasons = [
             (o.error or " ".join(o.notes) or _why_empty(o)).rstrip(".") for o, *_ in ended[:3]
@@ -809,7 +819,7 @@ def _table_rows(used: Sequence[_Used]) -> pd.DataFrame:
     of_epochs = described(metadata)
     rows = rows.join(of_epochs[of_epochs.columns.difference(rows.columns, sort=False)])
     rows[EPOCH] = [epoch for part in used for epoch in part.outcome.epochs]
-    rows[ONSET] = np.concatenate([part.outcome.X.index for part in used])
+    rows[ONSET] = np.concatenate([part.starts for part in used])
     return rows
 
 

@@ -268,9 +268,8 @@ def _subtract_sines(
 
 def _fit(cut: Array, sines: Array, weights: Array) -> Array:
     """Return the coefficients of the sines by weighted least squares."""
-    unit = np.linspace(-1.0, 1.0, len(sines))
     # An offset or a drift may be a thousand times larger than what is looked for.
-    basis = np.column_stack([sines, *(unit**k for k in range(4))])
+    basis = np.column_stack([sines, np.vander(np.linspace(-1.0, 1.0, len(sines)), 4)])
     weighted = weights[:, None] * basis
     products = (cut @ weighted).reshape(-1, basis.shape[1])
     coefficients = np.linalg.solve(basis.T @ weighted, products.T)[: sines.shape[1]].T

@@ -623,9 +623,9 @@ def clean_features(X: pd.DataFrame) -> pd.DataFrame:
         values = np.array(X, order="C")
     else:
         values = np.column_stack([_as_numbers(X[name]) for name in X])
-    too_large = (values > 1e300) | (values < -1e300)  # sums would not be finite
-    if too_large.any():
-        row, position = np.argwhere(too_large)[0]
+    if max(np.fmax.reduce(values, None), -np.fmin.reduce(values, None)) > 1e300:
+        # Sums would not be finite.
+        row, position = np.argwhere(np.abs(values) > 1e300)[0]
         value = values[row, position]
         what = "infinity" if np.isinf(value) else f"{value:g}"
         raise InputError(

@@ -87,25 +87,39 @@ def write_table(path: Path, table: FeatureTable) -> None:
         text = table.reasons.to_csv(lineterminator="\n", **layout)
         contents[reasons_path(path)] = packed = gzip.compress(text.encode(), 6, mtime=0)
         metadata["reasons"] = hashlib.sha256(packed).hexdigest()
-    arrow = pa.Table.from_pandas(frame, preserve_index=False)
-    sink = pa.BufferOutputStream()
+    schema = pa.Schema.from_pandas(frame, preserve_index=False)
     if file_format(path) == "csv":
         dtypes = {str(name): str(dtype) for name, dtype in row_facts.dtypes.items()}
         metadata["dtypes"] = {name: _KINDS.get(dtype, "text") for name, dtype in dtypes.items()}
         contents[sidecar_path(path)] = json.dumps(metadata, indent=2).encode()
-        pa_csv.write_csv(arrow, sink)  # the shortest digits that read back the same
     else:
-        embedded = {**arrow.schema.metadata, METADATA_KEY: json.dumps(metadata).encode()}
-        arrow = arrow.replace_schema_metadata(embedded)
-        # With checksums: a flipped bit is found when the table is read.
-        pq.write_table(arrow, sink, write_page_checksum=True)
-    content = sink.getvalue().to_pybytes()
-    contents[path] = gzip.compress(content, 6, mtime=0) if _is_gzipped(path) else content
-    with replacing(*contents) as temporaries:
-        for temporary, written in zip(temporaries, contents.values(), strict=True):
-            temporary.write_bytes(written)
+        embedded = {**schema.metadata, METADATA_KEY: json.dumps(metadata).encode()}
+        schema = schema.with_metadata(embedded)
+    with replacing(*contents, path) as (*temporaries, beside):
+        for temporary, content in zip(temporaries, contents.values(), strict=True):
+            temporary.write_bytes(content)
+        with _writer(path, beside, schema) as writer:
+            # Some rows at a time: Arrow would hold a copy of all of them.
+            n_rows = max(1, _VALUES_AT_ONCE // len(schema))
+            for first in range(0, len(frame), n_rows):
+                rows = frame.iloc[first : first + n_rows]
+                writer.write_table(pa.Table.from_pandas(rows, schema, preserve_index=False))
     if table.reasons is None:
         reasons_path(path).unlink(missing_ok=True)  # of a table that is no more
+
+
+@contextmanager
+def _writer(path: Path, beside: Path, schema: pa.Schema) -> Iterator[Any]:
+    """Open a file beside the table's for Arrow to write to."""
+    with beside.open("wb") as file:
+        if file_format(path) == "parquet":
+            # With checksums: a flipped bit is found when the table is read.
+            with pq.ParquetWriter(file, schema, write_page_checksum=True) as writer:
+                yield writer
+            return
+        packed = gzip.GzipFile("", "wb", 6, file, mtime=0) if _is_gzipped(path) else file
+        with packed as sink, pa_csv.CSVWriter(sink, schema) as writer:
+            yield writer  # the shortest digits that read back the same
 
 
 def read_table(path: Path) -> tuple[pd.DataFrame, dict[str, Any], pd.DataFrame | None]:
