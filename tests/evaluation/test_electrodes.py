@@ -11,7 +11,7 @@ from idfsmec.report import plot_electrode_curve, summarise, write_report
 from idfsmec.selection import choose_electrodes
 
 NAMES = ["Fp1", "Fp2", "F3", "F4", "C3", "C4", "T3", "T4", "T5", "T6", "O1", "O2"]
-PROTOCOL = {"n_splits": 5, "n_inner_splits": 2, "svm_costs": [0.01]}
+PROTOCOL = {"n_splits": 5, "n_inner_splits": 2, "svm_costs": [0.01], "ks": [2, 4]}
 
 
 def cohort(where=("F3", "O2"), effect=2.5, n_subjects=60, n_epochs=2, seed=0):
