@@ -108,7 +108,7 @@ def test_wrong_numbers_and_missing_results_are_refused(results, tmp_path):
 
 
 def test_a_model_of_two_electrodes_needs_no_other():
-    model = train_model(cohort(), electrodes=2, n_repeats=1)
+    model = train_model(cohort(), electrodes=2, n_splits=3, n_repeats=1)
     assert sorted(model.channels) == ["F3", "O2"]
     assert len(model.columns) == 4
     assert model.performance["metrics"]["roc_auc"]["mean"] > 0.9
