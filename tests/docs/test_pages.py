@@ -44,7 +44,6 @@ def snippets(page):
 FAST = '"ks": [2, 4], "svm_costs": [0.1], "n_inner_splits": 2'
 #: What tests write in place of a page's numbers, which change only how long a snippet takes.
 SHORTER = {
-    "quickstart.md": ("duration=120", "duration=20"),
     "guide/compare.md": ("n_splits=3, ks=[2, 4])", f"n_splits=3, **{{{FAST}}})"),
     "guide/electrodes.md": ('{"n_splits": 4}', f'{{"n_splits": 4, {FAST}}}'),
     "guide/extend.md": ("n_splits=3, ks=[2, 4])", f"n_splits=3, **{{{FAST}}})"),
