@@ -182,7 +182,8 @@ def wait_until(is_so, seconds=90):
 
 
 def values_in(folder):
-    return [path for path in folder.rglob("*") if path.is_file()]
+    """Files but the one that holds the number of the process."""
+    return [path for path in folder.rglob("*") if path.is_file() and path.name != "process"]
 
 
 @pytest.mark.long

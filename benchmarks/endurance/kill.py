@@ -166,10 +166,14 @@ def alive(session: int) -> list[psutil.Process]:
 
 
 def shared_files(pid: int) -> list[str]:
-    """Name what a process left in shared memory; joblib's semaphores hold no data."""
-    memory = Path("/dev/shm")  # noqa: S108, it is only read
-    folders = memory.glob(f".*-{pid}-*.idfsmec-shared")
-    return [str(path) for folder in folders for path in folder.rglob("*") if path.is_file()]
+    """Name what a process left in shared memory; its own number may stay for the next run."""
+    folders = [
+        path.parent
+        for path in Path("/dev/shm").glob("idfsmec-shared-*/process")  # noqa: S108, it is only read
+        if path.read_text() == str(pid)
+    ]
+    files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    return [str(path) for path in files if path.name != "process"]
 
 
 def kill(process: subprocess.Popen[bytes], target: str, chance: random.Random) -> bool:
@@ -298,7 +302,7 @@ def trials(folder: Path, rounds: int, seed: int, minutes: float, names: Sequence
                 else:
                     wrong = disturb_cluster(command, out, seconds[label], target, f"{seed}-{name}")
                 kills += wrong != "ended before"
-                resumes = label in ("benchmark", "reproduce", "multiverse")
+                resumes = label in ("benchmark", "reproduce")
                 again = command.line(out, *([] if resumes else ["--force"]))
                 run(again)
                 if command.read(out / command.output) != expected[label]:
