@@ -133,8 +133,7 @@ def spoil():
     return do
 
 
-@pytest.fixture
-def empty_figure_files(monkeypatch):
+def leave_figure_files_empty(monkeypatch):
     """Leave the files beside a page empty, whose drawing takes most of the time of a report.
 
     The page itself has its figures. Tests of the files are in tests/report/test_page.py.
@@ -148,6 +147,12 @@ def empty_figure_files(monkeypatch):
             save(figure, target, **options)
 
     monkeypatch.setattr(Figure, "savefig", savefig)
+
+
+@pytest.fixture
+def empty_figure_files(monkeypatch):
+    """Leave them empty in one test."""
+    leave_figure_files_empty(monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from tests.audit.cohorts import audited
 
 pytestmark = pytest.mark.slow
 
-FAST = {"n_splits": 6}
+FAST = {"n_splits": 4}
 MAIN = ["recording", "eeg", "regressed"]
 
 
@@ -91,7 +91,7 @@ def test_a_table_made_by_hand_shows_who_lacks_a_channel():
     table = audited(facts=False)
     X = table.X.copy()
     X.loc[(table.y == "MDD").to_numpy(), ["O2__a", "O2__b", "O2__c"]] = np.nan
-    found = audit(type(table)(X, table.y, table.subjects), parts=MAIN, **FAST)
+    found = audit(type(table)(X, table.y, table.subjects), parts=MAIN, n_splits=6)
     assert found.level == "red"
     assert "channels_in_table" in found.suspects
 
@@ -139,7 +139,7 @@ def scored(n=60, *, device=0.0, seed=0):
 
 
 def test_a_score_that_a_device_moves_is_red():
-    found = audit(scored(device=1.0), **FAST)
+    found = audit(scored(device=1.0), n_splits=6)
     assert (found.level, found.why, found.score) == ("red", "carried", "bdi")
     assert found.suspects == ["device"]
     assert found.eeg["auc"] > 0.7 > found.regressed["auc"]

@@ -107,7 +107,8 @@ def test_options_reach_the_protocol(table, tmp_path):
     assert results.resampling == {}
 
 
-def test_an_experiment_keeps_what_no_option_changes(table, tmp_path):
+def test_an_experiment_keeps_what_no_option_changes(tmp_path):
+    table = make_cohort(16, 2, 3, 2).write(tmp_path / "clinic.parquet")
     words = ["--methods", "mRMR", "--folds", 2, "--k", 2, "--jobs", 1, "--imputer", "mean", *ALONE]
     for more in (["imputation,ablation", "--rates", 0.2], ["sensitivity,cost"]):
         done = run("benchmark", table, "--out", tmp_path, *words, "--experiment", *more)
@@ -296,8 +297,9 @@ def test_names_that_are_formulas_or_markup_stay_text_in_report_and_checklist(tmp
     assert "<" not in checklist.replace(r"\<", "")
 
 
-def test_few_electrodes_are_answered_in_a_sentence(table, tmp_path):
-    words = ["--folds", 3, "--resamples", 0, "--jobs", 1, "--experiment", "electrodes"]
+def test_few_electrodes_are_answered_in_a_sentence(tmp_path):
+    table = make_cohort(18, 2, 3, 2).write(tmp_path / "clinic.parquet")
+    words = ["--folds", 3, "--resamples", 0, "--jobs", 1, "--experiment", "electrodes", "--k", 2]
     done = run("benchmark", table, "--out", tmp_path / "out", *words)
     assert done.exit_code == 0, done.output + done.stderr
     text = " ".join(done.output.split())

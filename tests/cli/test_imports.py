@@ -16,42 +16,45 @@ from tests.evaluation.cohorts import make_cohort
 PROGRAM = """
 import json, sys
 from idfsmec.cli import app
-app(sys.argv[1:], standalone_mode=False)
-names = [name.split(".") for name in sys.modules]
-print(json.dumps(sorted({name[1] for name in names if name[0] == "idfsmec" and name[1:]})))
+for words in json.loads(sys.argv[1]):
+    app(words, standalone_mode=False)
+    names = [name.split(".") for name in sys.modules]
+    print(json.dumps(sorted({name[1] for name in names if name[0] == "idfsmec" and name[1:]})))
 """
 
 
-def loaded(folder, *words):
-    """Run a command in a process of its own; return the subpackages that it has loaded."""
-    command = [sys.executable, "-c", PROGRAM, *map(str, words)]
+def loaded(folder, *commands):
+    """Run commands in a process of their own; return the subpackages loaded after each."""
+    words = json.dumps([list(map(str, command)) for command in commands])
+    command = [sys.executable, "-c", PROGRAM, words]
     done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
-    return set(json.loads(done.stdout.splitlines()[-1]))
+    return [set(json.loads(line)) for line in done.stdout.splitlines() if line.startswith('["')]
 
 
 @pytest.fixture
 def table(tmp_path):
-    return make_cohort().write(tmp_path / "clinic.parquet")
+    return make_cohort(12, 2).write(tmp_path / "clinic.parquet")
 
 
-def test_select_loads_nothing_of_pages_benchmarks_and_sites(table, tmp_path):
-    names = loaded(tmp_path, "select", table, "--resamples", 4)
+def test_select_loads_nothing_of_pages_benchmarks_and_only_for_sums_what_adds_them_up(
+    table, tmp_path
+):
+    summary = summarise(make_cohort()).write(tmp_path / "clinic.summary")
+    names, names_for_sums = loaded(
+        tmp_path, ["select", table, "--resamples", 4], ["select", summary, "--force"]
+    )
     assert "selection" in names
     assert not names & {"evaluation", "audit", "report", "federated"}
-
-
-def test_select_from_sums_loads_what_adds_them_up(tmp_path):
-    summary = summarise(make_cohort()).write(tmp_path / "clinic.summary")
-    names = loaded(tmp_path, "select", summary)
-    assert "federated" in names
-    assert not names & {"evaluation", "audit", "report"}
+    assert "federated" in names_for_sums
+    assert not names_for_sums & {"evaluation", "audit", "report"}
 
 
 def test_predict_loads_pages_only_when_they_are_asked_for(table, tmp_path):
-    model = save_model(fit_model(make_cohort()), tmp_path / "model.skops")
-    names = loaded(tmp_path, "predict", model, table)
+    model = save_model(fit_model(make_cohort(12, 2)), tmp_path / "model.skops")
+    predict = ["predict", model, table]
+    names, with_pages = loaded(tmp_path, predict, [*predict, "--pages", "pages", "--force"])
     assert not names & {"evaluation", "audit", "report", "federated"}
-    assert "report" in loaded(tmp_path, "predict", model, table, "--pages", "pages", "--force")
+    assert "report" in with_pages
 
 
 @pytest.mark.usefixtures("empty_figure_files")

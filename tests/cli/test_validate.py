@@ -130,11 +130,11 @@ def test_names_on_the_page_are_only_text(folder, validation, tmp_path):
 
 
 def test_recordings_of_a_manifest_are_validated(tmp_path):
-    cohort = simulate_cohort(8, 19, duration=20, detached=0, random_state=0)
+    cohort = simulate_cohort(8, 3, duration=20, detached=0, random_state=0)
     extract_table(cohort.recordings).table.write(tmp_path / "table.parquet")
     cli.train(tmp_path / "table.parquet", tmp_path / "model.skops", folds=2, repeats=1)
     lines = []
-    for recording in simulate_cohort(4, 19, duration=20, detached=0, random_state=1).recordings:
+    for recording in simulate_cohort(4, 3, duration=20, detached=0, random_state=1).recordings:
         recording.load().save(tmp_path / f"{recording.subject}_raw.fif", verbose="error")
         lines.append(f"{recording.subject}_raw.fif,{recording.subject},{recording.label}")
     manifest = tmp_path / "study.csv"

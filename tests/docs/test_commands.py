@@ -54,7 +54,7 @@ def written(tmp_path_factory):
     """A folder with what select, train, predict and benchmark write of a small table."""
     folder = tmp_path_factory.mktemp("written")
     table = str(folder / "table.parquet")
-    make_cohort(n_channels=4).write(table)
+    make_cohort(16, 2, n_channels=4).write(table)
     few = {"methods": ["IDFS-MEC"], "rates": [0.3], "k": [2], "folds": 2, "resamples": 4}
     cli.select(table, folder / "ranking.csv", k=2, resamples=4)
     cli.train(table, folder / "model.skops", folds=2, repeats=1)

@@ -22,9 +22,9 @@ from .cohorts import make_cohort
 FEW = {"rates": [0.0], "n_splits": 3, "n_inner_splits": 2, "ks": [2], "svm_costs": [0.1]}
 
 
-def make_aged(n_subjects=48, effect=0.0, seed=0):
+def make_aged(n_subjects=48, effect=0.0, seed=0, n_epochs=2):
     """Patients are older, and age is in all features; the illness only in some."""
-    table = make_cohort(n_subjects=n_subjects, effect=effect, seed=seed)
+    table = make_cohort(n_subjects, n_epochs, effect=effect, seed=seed)
     rng = np.random.default_rng(seed + 100)
     number = table.subjects.str[1:].astype(int).to_numpy()
     patient = (table.y == "MDD").to_numpy()
@@ -68,7 +68,7 @@ def test_a_model_keeps_the_adjuster_and_new_participants_need_its_covariates(tmp
 
 
 def test_every_method_learns_from_the_training_samples_of_its_fold_alone():
-    table = make_aged(24, effect=1.0)
+    table = make_aged(24, effect=1.0, n_epochs=4)
     protocol = Protocol(**FEW, adjust=["age", "sex"])
     samples = Samples.of("t", table, covariates=["age", "sex"])
     train, test = samples.take(slice(0, 64)), samples.take(slice(64, 96))

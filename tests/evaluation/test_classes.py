@@ -94,6 +94,7 @@ def test_three_classes_are_validated_each_against_the_rest(model, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("empty_figure_files")
 def test_the_benchmark_of_three_classes_has_them_each_on_its_page(tmp_path):
     table = simulate(labels=LABELS, n_subjects=36, effect=1.0)
     options = {"rates": (0.3,), "seeds": (0, 1), "n_splits": 3}

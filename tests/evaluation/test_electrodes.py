@@ -11,7 +11,7 @@ from idfsmec.report import plot_electrode_curve, summarise, write_report
 from idfsmec.selection import choose_electrodes
 
 NAMES = ["Fp1", "Fp2", "F3", "F4", "C3", "C4", "T3", "T4", "T5", "T6", "O1", "O2"]
-PROTOCOL = {"n_splits": 5, "n_inner_splits": 2, "svm_costs": [0.01]}
+PROTOCOL = {"n_splits": 5, "n_inner_splits": 2, "svm_costs": [0.01], "ks": [2, 4]}
 
 
 def cohort(where=("F3", "O2"), effect=2.5, n_subjects=60, n_epochs=2, seed=0):
@@ -108,7 +108,7 @@ def test_wrong_numbers_and_missing_results_are_refused(results, tmp_path):
 
 
 def test_a_model_of_two_electrodes_needs_no_other():
-    model = train_model(cohort(), electrodes=2, n_repeats=1)
+    model = train_model(cohort(), electrodes=2, n_splits=3, n_repeats=1)
     assert sorted(model.channels) == ["F3", "O2"]
     assert len(model.columns) == 4
     assert model.performance["metrics"]["roc_auc"]["mean"] > 0.9

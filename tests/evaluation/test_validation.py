@@ -40,13 +40,13 @@ def replace_values(table, subject, value):
 
 @pytest.fixture(scope="module")
 def model():
-    return train_model(describe(make_cohort(30, effect=1.2)), n_splits=3, n_repeats=1)
+    return train_model(describe(make_cohort(30, 2, effect=1.2)), n_splits=3, n_repeats=1)
 
 
 @pytest.fixture(scope="module")
 def other():
     """Other participants, 20 with and 31 without the diagnosis; one has no channel."""
-    table = describe(make_cohort(62, effect=0.8, seed=3))
+    table = describe(make_cohort(62, 2, effect=0.8, seed=3))
     number = table.subjects.str[1:].astype(int).to_numpy()
     kept = table.take((number % 2 == 0) | (number < 40))
     return replace_values(kept, "s01", np.nan)

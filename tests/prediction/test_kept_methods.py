@@ -23,7 +23,7 @@ from tests.evaluation.cohorts import make_cohort
 
 @pytest.fixture(scope="module")
 def table():
-    return simulate_missing(make_cohort(n_subjects=24, effect=2.0), 0.3, random_state=0)
+    return simulate_missing(make_cohort(24, 2, effect=2.0), 0.3, random_state=0)
 
 
 def ridge(**parts):

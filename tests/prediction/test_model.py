@@ -366,20 +366,26 @@ SAVE = """
 import sys
 from idfsmec.prediction import METHODS, fit_model, save_model
 from tests.evaluation.cohorts import make_cohort
-method = METHODS[sys.argv[1]].pipeline() if sys.argv[1] else None
-save_model(fit_model(make_cohort(n_channels=3), method), sys.argv[2])
+for name, method in (("default", None), ("ANOVA F", METHODS["ANOVA F"].pipeline())):
+    save_model(fit_model(make_cohort(16, 2, n_channels=3), method), f"{sys.argv[1]}/{name}.skops")
 """
 
 
-@pytest.mark.parametrize("method", ["", "ANOVA F"])
-def test_equal_models_are_equal_files_also_from_another_process(tmp_path, method):
-    files = [tmp_path / f"{seed}.skops" for seed in (1, 2)]
-    for seed, file in enumerate(files):
+@pytest.fixture(scope="module")
+def from_two_processes(tmp_path_factory):
+    """Folders with models that processes with different orders of sets have made."""
+    folders = [tmp_path_factory.mktemp("models") for _ in range(2)]
+    for seed, folder in enumerate(folders):
         paths = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
         environment = os.environ | {"PYTHONHASHSEED": str(seed), "PYTHONPATH": paths}
-        command = [sys.executable, "-c", SAVE, method, str(file)]
-        subprocess.run(command, env=environment, check=True)
-    assert files[0].read_bytes() == files[1].read_bytes()
+        subprocess.run([sys.executable, "-c", SAVE, str(folder)], env=environment, check=True)
+    return folders
+
+
+@pytest.mark.parametrize("method", ["default", "ANOVA F"])
+def test_equal_models_are_equal_files_also_from_another_process(from_two_processes, method):
+    one, other = (folder / f"{method}.skops" for folder in from_two_processes)
+    assert one.read_bytes() == other.read_bytes()
 
 
 def test_what_is_not_defined_is_kept_as_null_and_said(small_model, tmp_path):

@@ -7,6 +7,7 @@ import pytest
 
 from idfsmec.evaluation import Results
 from idfsmec.report import write_report
+from tests.conftest import leave_figure_files_empty
 from tests.report.make_results import simulate, write_results
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -56,7 +57,9 @@ def hostile_page(tmp_path_factory):
         rates=(0.3,),
         n_splits=2,
     )
-    return write_report(folder)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        leave_figure_files_empty(monkeypatch)
+        return write_report(folder)
 
 
 @pytest.fixture(scope="session")

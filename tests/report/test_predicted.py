@@ -82,6 +82,7 @@ def test_there_is_a_headline_for_every_outcome(better, stable):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("empty_figure_files")
 def test_the_page_has_figures_and_the_table(results, tmp_path):
     with pytest.raises(InputError, match="above 0, at most 1"):
         write_report(results.folder, reliability=1.5)

@@ -6,10 +6,12 @@ on a whole table (:func:`compute_whole`).
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import json
 import math
+import sys
 import time
 import traceback
 import uuid
@@ -22,7 +24,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 from scipy.stats import hypergeom
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from idfsmec._fingerprint import Indescribable, warn_not_cached
 from idfsmec._parallel import computing_versions
@@ -101,11 +103,20 @@ def describe_method(method: Method, ranking: bool = False) -> dict[str, Any] | N
         return None
 
 
+@functools.lru_cache(1)
+def _threads(n_modules: int) -> ThreadpoolController:
+    """Look up the libraries that have threads, again when modules have been imported.
+
+    Each time it would take longer than a small task.
+    """
+    return ThreadpoolController()
+
+
 def run_task(task: Task, tables: Mapping[str, Samples]) -> TaskResult:
     """Do a task; an error becomes part of the result."""
     try:
         # Workers do not fight for cores, and no last digit depends on how many there are.
-        with threadpool_limits(1), collect_warnings() as caught:
+        with _threads(len(sys.modules)).limit(limits=1), collect_warnings() as caught:
             result = task.compute(tables[task.table])
     except Exception:
         lines = traceback.format_exc().splitlines(keepends=True)

@@ -380,7 +380,7 @@ def _predict_subject(
     if not len(X):
         return SubjectPrediction(name, warnings=("no channel of the model is present",))
     share, doubts = float(observed.mean()), []
-    deviations = _deviations(model.imputer, X, model.reference)
+    deviations = _of_subject(*_deviations(model.imputer, X, model.reference))
     distance = float(np.max(deviations / np.asarray(model.reference["units"])))
     nearer = float((np.asarray(model.reference["distances"]) < distance).mean())
     if distance > 1:
@@ -462,9 +462,10 @@ def learn_reference(imputer: ChannelImputer, X: pd.DataFrame, subjects: Any) -> 
     for train, test in folds:
         fitted = ChannelImputer().fit(X.iloc[train])
         located = _locate(fitted.factors(X.iloc[train]))
+        squares, residuals = _deviations(fitted, X.iloc[test], located)
         for subject in np.unique(subjects[test]):
-            epochs = X.iloc[test[subjects[test] == subject]]
-            deviations.append(_deviations(fitted, epochs, located))
+            own = subjects[test] == subject
+            deviations.append(_of_subject(squares[own], residuals[own]))
     units = np.maximum(np.median(deviations, axis=0), 1e-12)
     distances = np.sort((np.array(deviations) / units).max(axis=1))
     # Few subjects say little about the last per cent: the upper third says how tails fall off
@@ -489,8 +490,8 @@ def _locate(factors: NDArray[np.float64]) -> dict[str, Any]:
 
 def _deviations(
     imputer: ChannelImputer, X: pd.DataFrame, reference: Mapping[str, Any]
-) -> tuple[float, float]:
-    """Distance of a subject's factors from the centre, and of its values from its factors."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Squared distances of samples' factors from the centre, and of values from their factors."""
     factors = imputer.factors(X)
     away = factors - np.asarray(reference["centre"])
     precision = np.reshape(reference["precision"], 2 * away.shape[1:])  # there may be no factor
@@ -502,8 +503,15 @@ def _deviations(
     size = np.minimum(np.abs(values), 1e300)
     beyond = np.log1p(np.maximum(size - FAR, 0.0))
     residuals = np.sign(values) * (np.minimum(size, FAR) + beyond) - expected
-    variances = np.nanmean(residuals**2 / imputer.model_.noise)
-    return float(np.sqrt(np.maximum(np.median(squares), 0.0))), float(np.sqrt(variances))
+    return squares, residuals**2 / imputer.model_.noise
+
+
+def _of_subject(
+    squares: NDArray[np.float64], residuals: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Distances of all samples of a subject."""
+    middle = np.maximum(np.median(squares), 0.0)
+    return float(np.sqrt(middle)), float(np.sqrt(np.nanmean(residuals)))
 
 
 def _find_other_unit(model: Model, X: pd.DataFrame) -> tuple[str, list[str]]:
@@ -518,7 +526,7 @@ def _find_other_unit(model: Model, X: pd.DataFrame) -> tuple[str, list[str]]:
         sizes = np.log10(X.abs().median().to_numpy() / np.where(typical > 0, typical, np.nan))
         shifts = (X.median().to_numpy() - imputer.mean_) / np.log(10)
     channels, features = zip(*model.column_parts, strict=True)
-    exponents = pd.Series(np.where(np.abs(sizes) > 9, sizes / 2, sizes))  # squares, by their size
+    exponents = np.where(np.abs(sizes) > 9, sizes / 2, sizes)  # squares, by their size
     for row, feature in enumerate(features):
         if "ratio" in feature:
             continue
@@ -528,9 +536,10 @@ def _find_other_unit(model: Model, X: pd.DataFrame) -> tuple[str, list[str]]:
             exponents[row] = shifts[row]
         elif feature == "variance" or feature.startswith("ap_"):
             exponents[row] = sizes[row] / 2
+    codes, names = pd.factorize(np.array(channels))
     for exponent, unit in _UNITS.items():
-        agrees = ((exponents - exponent).abs() < 1).groupby(np.array(channels), sort=False)
-        named = agrees.mean()[agrees.mean() >= _LEAST_AGREEING].index
-        if agrees.sum()[named].sum() >= _LEAST_VALUES:
-            return unit, [str(name) for name in named]
+        agree = np.bincount(codes, weights=np.abs(exponents - exponent) < 1)
+        named = agree / np.bincount(codes) >= _LEAST_AGREEING
+        if agree[named].sum() >= _LEAST_VALUES:
+            return unit, [str(name) for name in names[named]]
     return "", []
