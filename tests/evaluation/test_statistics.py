@@ -61,3 +61,4 @@ def test_power_is_that_of_statsmodels_for_a_t_test_of_so_many_degrees_of_freedom
     assert power(0.9, 1 / np.sqrt(10), 9, n_tests) == pytest.approx(expected, abs=1e-9)
     assert power(0.0, 1.0, 9, n_tests) == pytest.approx(0.05 / n_tests)
     assert power(0.9, 1 / np.sqrt(10), 9) == power(0.9, 1 / np.sqrt(10), 9, 1)
+    assert (power(0.9, 0.0, 9), power(0.0, 0.0, 9)) == (1.0, 0.0)  # scores that never vary
