@@ -36,7 +36,7 @@ TESTS = {
     "audit/association": "audit",
     "audit/confounding": "audit",
     "audit/levels": "audit",
-    "evaluation/clinical": "evaluation/test_clinical_numbers.py",
+    "evaluation/clinical": "evaluation/test_clinical_numbers.py evaluation/test_classes.py",
     "evaluation/statistics": "evaluation/test_statistics.py",
     "evaluation/store": "evaluation/test_store.py compat/test_stores.py",
     "evaluation/study_size": "evaluation/test_curves.py",

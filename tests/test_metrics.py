@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import softmax
 from sklearn import metrics
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
 from idfsmec.metrics import (
     CRITERIA,
@@ -24,6 +24,7 @@ from idfsmec.metrics import (
     net_benefit,
     score_decisions,
     score_each,
+    score_grades,
     wilson_interval,
 )
 
@@ -344,6 +345,37 @@ def test_diagnostic_scores_are_bayes_rule_and_lie_in_their_intervals(counts, pre
         right = (1 - prevalence) * rejections / (alarms + rejections)
         wrong = prevalence * misses / (hits + misses)
         assert scores["NPV"]["mean"] == pytest.approx(right / (right + wrong))
+
+
+@pytest.mark.parametrize("counts", [(24, 6, 15, 45), (9, 1, 1, 19), (5, 5, 0, 12), (0, 8, 3, 9)])
+def test_predictive_values_end_where_the_ratio_of_shares_solves_the_equation_of_mover(counts):
+    """MOVER-R of Newcombe (2016): (p - R q)^2 is the sum of both squared half widths."""
+    hits, misses, alarms, rejections = counts
+    ill = np.repeat([True, True, False, False], counts)
+    scores = diagnostic_scores(ill, np.repeat([True, False, True, False], counts), 0.3)
+    n, m = hits + misses, alarms + rejections
+    (p, p_low, p_high), (q, q_low, q_high) = (
+        (k / of, *wilson_interval(k, of)) for k, of in ((hits, n), (alarms, m))
+    )
+    ratio = {key: v / (1 - v) * 0.7 / 0.3 if v < 1 else np.inf for key, v in scores["PPV"].items()}
+    low, high = ratio["low"], ratio["high"]
+    squares = (p - p_low) ** 2 + (low * (q_high - q)) ** 2
+    assert (p - low * q) ** 2 == pytest.approx(squares, abs=1e-12)
+    if alarms:
+        squares = (p_high - p) ** 2 + (high * (q - q_low)) ** 2
+        assert (p - high * q) ** 2 == pytest.approx(squares)
+
+
+def test_grades_have_the_weighted_kappa_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, 4, 60)
+    predicted = true + rng.normal(0, 1.2, 60)
+    nearest = np.clip(np.round(predicted), 0, 3).astype(int)
+    found = score_grades(predicted, true, 4)
+    expected = cohen_kappa_score(true, nearest, weights="quadratic")
+    assert found["grade_kappa"] == pytest.approx(expected)
+    cuts = [roc_auc_score(true >= cut, predicted) for cut in (1, 2, 3)]
+    assert found["grade_auc"] == pytest.approx(np.mean(cuts))
 
 
 def test_intervals_of_predictive_values_hold_nineteen_times_in_twenty():

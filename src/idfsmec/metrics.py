@@ -549,9 +549,9 @@ def _ratio_of_shares(
     p, q = hits / n, alarms / m
     p_low, p_high = _share_limits(hits, n, inflation)
     q_low, q_high = _share_limits(alarms, m, inflation)
-    below = q_high * (2 * q - q_high)
-    low = p * q - np.sqrt(max((p * q) ** 2 - p_low * (2 * p - p_low) * below, 0.0))
-    low = low / below if below else p_low * (2 * p - p_low) / (2 * p * q)
+    least, below = p_low * (2 * p - p_low), q_high * (2 * q - q_high)
+    root = np.sqrt(max((p * q) ** 2 - least * below, 0.0))
+    low = least / (p * q + root) if least else 0.0
     if not alarms:
         return float(low), np.inf, np.inf
     above = q_low * (2 * q - q_low)
