@@ -38,7 +38,7 @@ TESTS = {
     "audit/levels": "audit",
     "evaluation/clinical": "evaluation/test_clinical_numbers.py evaluation/test_classes.py",
     "evaluation/statistics": "evaluation/test_statistics.py",
-    "evaluation/store": "evaluation/test_store.py compat/test_stores.py",
+    "evaluation/store": "evaluation/test_store.py evaluation/test_parts.py compat/test_stores.py",
     "evaluation/study_size": "evaluation/test_curves.py",
     "features/families": "features/test_spectral.py features/test_time_domain.py "
     "features/test_registry.py features/test_connectivity.py features/test_optional.py",
