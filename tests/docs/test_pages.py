@@ -41,19 +41,6 @@ def snippets(page):
     return SNIPPET.findall((DOCS / page).read_text("utf-8"))
 
 
-FAST = '"ks": [2, 4], "svm_costs": [0.1], "n_inner_splits": 2'
-#: What tests write in place of a page's numbers, which change only how long a snippet takes.
-SHORTER = {
-    "guide/compare.md": ("n_splits=3, ks=[2, 4])", f"n_splits=3, **{{{FAST}}})"),
-    "guide/electrodes.md": ('{"n_splits": 4}', f'{{"n_splits": 4, {FAST}}}'),
-    "guide/extend.md": ("n_splits=3, ks=[2, 4])", f"n_splits=3, **{{{FAST}}})"),
-    "guide/participants.md": ('"seeds": range(2)}', f'"seeds": range(2), {FAST}}}'),
-    "guide/predict.md": ("train, n_repeats=1", "train, n_splits=3, n_repeats=1"),
-    "guide/ranking.md": ("StratifiedGroupKFold(5)", "StratifiedGroupKFold(2)"),
-    "guide/validate.md": ("3.0), n_repeats=1", "3.0), n_splits=3, n_repeats=1"),
-    "reference/commands.md": ("folds=3,\n    resamples=20", "folds=2,\n    resamples=4"),
-}
-
 PAGES = sorted(
     page
     for page in (str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
@@ -129,10 +116,8 @@ def run_session(code, names, page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_snippets_run_and_print_what_the_page_says(page, here):
-    names, (given, shorter) = names_for(page), SHORTER.get(page, ("", ""))
-    assert any(given in code for code, _ in snippets(page))
+    names = names_for(page)
     for code, said in snippets(page):
-        code = code.replace(given, shorter) if given else code
         session = code.startswith(">>>")
         wrong = run_session(code, names, page) if session else run_program(code, said, names)
         assert wrong == ""
