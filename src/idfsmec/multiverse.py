@@ -313,8 +313,8 @@ def _name_alike(tables: Sequence[FeatureTable]) -> list[FeatureTable]:
     alike = {name: name.replace("__log_", "__") for name in every}
 
     def rename(X: pd.DataFrame) -> pd.DataFrame:
-        new = {name: other for name, other in alike.items() if other in every.difference(X)}
-        return X.rename(columns=new)
+        absent = every.difference(X)
+        return X.rename(columns={name: of for name, of in alike.items() if of in absent})
 
     return [replace(table, X=rename(table.X)) for table in tables]
 

@@ -7,6 +7,7 @@ within a label.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -271,26 +272,28 @@ def _recording_of(table: FeatureTable, recordings: list[Mapping[str, Any]]) -> C
 
 
 def _most_frequent(values: pd.Series) -> Any:
-    texts = values.dropna().astype(str)
-    modes = texts[texts != ""].mode()  # a blank cell is not known
-    return modes.iloc[0] if len(modes) else None
+    counts = Counter(str(value) for value in values.dropna())
+    del counts[""]  # a blank cell is not known
+    return min(counts, key=lambda text: (-counts[text], text), default=None)
 
 
 def _encode(name: str, values: pd.Series) -> pd.DataFrame:
     """Columns of a variable by level; none where it is the same for all or names subjects."""
+    unknown = values.isna().to_numpy()
     if pd.api.types.is_numeric_dtype(values):
-        numbers = values.astype(float).fillna(values.median())
-        positive = numbers[numbers > 0]
-        if name in _BY_RATIO and len(positive):
-            numbers = numbers.clip(lower=1e-3 * positive.median()).apply(np.log10)
-        columns = pd.DataFrame({"": numbers})
+        numbers = values.to_numpy(dtype=float)
+        median = 0.0 if unknown.all() else np.median(numbers[~unknown])
+        numbers = np.where(unknown, median, numbers)
+        if name in _BY_RATIO and (numbers > 0).any():
+            numbers = np.log10(np.maximum(numbers, 1e-3 * np.median(numbers[numbers > 0])))
+        columns = pd.DataFrame({"": numbers}, index=values.index)
     else:
         columns = pd.get_dummies(values, dtype=float)
         if columns.shape[1] > _MOST_LEVELS:
             return columns.iloc[:, :0]
         if columns.shape[1] == 2:  # one column says all
             columns = columns.iloc[:, 1:]
-    if values.isna().any():
-        columns = columns.assign(**{"not known": values.isna().astype(float)})
-    spread = columns.max() - columns.min()
-    return columns.loc[:, spread > 1e-9 * columns.abs().max()]
+    if unknown.any():
+        columns = columns.assign(**{"not known": unknown.astype(float)})
+    of_levels = columns.to_numpy()
+    return columns.loc[:, np.ptp(of_levels, axis=0) > 1e-9 * np.abs(of_levels).max(axis=0)]
