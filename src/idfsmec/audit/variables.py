@@ -296,4 +296,6 @@ def _encode(name: str, values: pd.Series) -> pd.DataFrame:
     if unknown.any():
         columns = columns.assign(**{"not known": unknown.astype(float)})
     of_levels = columns.to_numpy()
-    return columns.loc[:, np.ptp(of_levels, axis=0) > 1e-9 * np.abs(of_levels).max(axis=0)]
+    varies = np.ptp(of_levels, axis=0) > 1e-9 * np.abs(of_levels).max(axis=0)
+    kept: pd.DataFrame = columns.loc[:, varies]
+    return kept
