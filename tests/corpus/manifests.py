@@ -39,7 +39,7 @@ def _fine(name, content):
 CASES = [
     _case("empty", REFUSED, "", "'path' is missing"),
     _case("only a header", REFUSED, "path,subject,label\n", "no recordings"),
-    _case("no column path", REFUSED, "file,subject,label\ns1.edf,s1,HC\n", "'path' is missing"),
+    _case("no column path", REFUSED, "edf,subject,label\ns1.edf,s1,HC\n", "'path' is missing"),
     _case("no column label", REFUSED, "path,subject\ns1.edf,s1\n", "'label' is missing"),
     _case("misspelt column", REFUSED, "path,subjects,label\ns1.edf,s1,HC\n", "Rename 'subjects'"),
     _case("column twice", REFUSED, "path,subject,label,label\ns1.edf,s1,HC,HC\n", "2 times"),
