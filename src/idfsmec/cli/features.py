@@ -100,7 +100,7 @@ def features(
         source = str(Path(source).absolute()) if Path(source).exists() else source
         data = data and Path(data).absolute()
     asked = {"data": data, "labels": labels, "processing": processing}
-    recordings = options.find_recordings(str(source), on_error, condition, **asked)
+    recordings = options.checked_recordings(str(source), on_error, condition, **asked)
     with shown_recordings() as progress:
         extraction = extract_to_file(
             recordings,

@@ -70,7 +70,7 @@ def multiverse(
     choices = None if config is None else read_choices(config)
     make_specifications(settings, choices, specifications)  # for what it refuses
     asked = {"data": data, "labels": labels}
-    recordings = options.find_recordings(str(source), on_error, condition, **asked)
+    recordings = options.checked_recordings(str(source), on_error, condition, **asked)
     with shown() as progress:
         outcome = run_multiverse(
             recordings,

@@ -252,7 +252,9 @@ def failing(on_error: str) -> str:
     return "skip" if on_error == "skip" else "raise"
 
 
-def find_recordings(source: str, on_error: str, condition: Any, **asked: Any) -> list[Recording]:
+def checked_recordings(
+    source: str, on_error: str, condition: Any, **asked: Any
+) -> list[Recording]:
     """Find the recordings of a study, each once; refuse those that two participants share."""
     from idfsmec import recordings
 

@@ -113,7 +113,7 @@ def _extract(model: Model, path: Path, on_error: str, n_jobs: int) -> FeatureTab
     """Compute the features of a manifest's recordings as the model's were."""
     from idfsmec.prediction import extract_subjects
 
-    recordings = options.find_recordings(str(path), on_error, None)
+    recordings = options.checked_recordings(str(path), on_error, None)
     on_error = options.failing(on_error)
     with shown_recordings() as progress:
         return extract_subjects(

@@ -58,7 +58,7 @@ def decision_views(table: TableResults) -> Iterator[View]:
         yield View({"clinical": table.clinical, "note": table.note()}, numbers)
 
 
-def net_benefit(clinical: Mapping[str, Any]) -> dict[str, Any]:
+def decision_part(clinical: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a page about the decision curve."""
     numbers = pd.DataFrame(clinical["decision_curve"])
     ax, slug = plot_decision_curve(clinical), "decision-figure"  # the part has the other name

@@ -129,7 +129,7 @@ def _say_model(model: Model, path: Path | None = None) -> list[tuple[str, str]]:
         if model.score is None:
             relation = relate_to_chance(measured["low"], level)
     covariates = {} if model.adjuster is None else model.adjuster.covariates_
-    said = style.say(
+    said = style.sentences_of(
         "model.txt",
         model=model,
         measured=measured,
@@ -154,7 +154,10 @@ def _parts(model: Model) -> list[dict[str, Any]]:
     parts = []
     if clinical := measured.get("clinical"):
         counts = list(model.data["subjects"].values())
-        parts = [clinic.score_table(clinical, model.classes, counts), clinic.net_benefit(clinical)]
+        parts = [
+            clinic.score_table(clinical, model.classes, counts),
+            clinic.decision_part(clinical),
+        ]
     if by_class := measured.get("by_class"):
         parts = clinic.class_tables(by_class)
     parts.append(clinic.calibration_part(calibration, "calibration"))
@@ -248,7 +251,9 @@ def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, 
         "brand": "idfsmec prediction",
         "title": prediction.subject,
         "chips": [f"{prediction.n_epochs} epochs", f"{share} of channels"],
-        "headline": style.say("subject.txt", model=model, prediction=prediction)["headline"],
+        "headline": style.sentences_of("subject.txt", model=model, prediction=prediction)[
+            "headline"
+        ],
         "verdicts": [(model.audit or NOT_AUDITED, "training data")],
         "warnings": prediction.warnings,
         "prediction": prediction,

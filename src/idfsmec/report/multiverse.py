@@ -116,7 +116,7 @@ def describe_multiverse(multiverse: Multiverse) -> list[str]:
     answers, values = answer_multiverse(multiverse)
     table, moves = multiverse.specifications, multiverse.moves
     tested = len(moves) and np.isfinite(moves["p"].iloc[0])
-    said = style.say(
+    said = style.sentences_of(
         "multiverse.txt",
         table=table,
         classes=multiverse.classes,

@@ -245,7 +245,7 @@ def _facts(table: TableResults) -> list[tuple[str, str]]:
         usable = usable.drop(columns=table.dead, errors="ignore")
         missing = usable.to_numpy().mean()
     shares, most = usable.mean(axis=1), usable.mean()
-    said = style.say("table.txt", table=table, missing=missing, shares=shares, most=most)
+    said = style.sentences_of("table.txt", table=table, missing=missing, shares=shares, most=most)
     return list(said.items())
 
 
@@ -255,7 +255,7 @@ def _protocol(results: Results) -> list[tuple[str, str]]:
     used = {n: methods[n]["classifier"] for n in ran if "classifier" in methods.get(n, {})}
     # The one of most methods, then those that had another one.
     common = [name for name, _ in Counter(used.values()).most_common(1)]
-    said = style.say(
+    said = style.sentences_of(
         "protocol.txt",
         protocol=protocol,
         described=describe_protocol(protocol),

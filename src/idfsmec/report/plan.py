@@ -48,7 +48,7 @@ def describe_plan(plan: StudyPlan) -> list[str]:
     needed = plan.needed.set_index(["aim", "target"])["participants"]
     width = plan.validation_width(int(needed["events", 100]))
     texts = needed.map(_count).to_dict()
-    return list(style.say("plan.txt", plan=plan, needed=texts, width=width).values())
+    return list(style.sentences_of("plan.txt", plan=plan, needed=texts, width=width).values())
 
 
 @style.literal_text

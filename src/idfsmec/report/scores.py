@@ -585,7 +585,7 @@ def summarise_sites(table: TableResults) -> dict[str, Any] | None:
     method = table.method_of(rows["method"].unique())
     rows = data.lowest_rate(rows[rows["method"] == method])
     rows = rows[rows["imputer"] == rows["imputer"].iloc[0]]
-    said = style.say(
+    said = style.sentences_of(
         "sites.txt",
         n_sites=len(rows),
         above=rows.loc[rows["low"] > rows["chance"], "site"].tolist(),

@@ -387,7 +387,7 @@ def render(template: str, **content: Any) -> str:
     return _environment(Path(template).suffix).get_template(template).render(**content)
 
 
-def say(template: str, **content: Any) -> dict[str, str]:
+def sentences_of(template: str, **content: Any) -> dict[str, str]:
     """Return the sentences of a template by name; those without text are left out.
 
     Each begins a line with its name and a colon, and indented lines continue it.
@@ -400,7 +400,7 @@ def say(template: str, **content: Any) -> dict[str, str]:
 @cache
 def captions() -> dict[str, str]:
     """Return how each figure is read, by its name."""
-    return say("captions.txt")
+    return sentences_of("captions.txt")
 
 
 @cache

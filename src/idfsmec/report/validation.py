@@ -110,7 +110,7 @@ def describe_validation(validation: Validation) -> list[str]:
 
 def _say(measured: Mapping[str, Any]) -> dict[str, str]:
     """Return sentences by what they are about, as far as it was measured."""
-    return style.say("validation.txt", measured=measured, main=main_metric(measured))
+    return style.sentences_of("validation.txt", measured=measured, main=main_metric(measured))
 
 
 def score_rows(validation: Validation) -> list[list[str]]:
@@ -248,7 +248,7 @@ def _parts(validation: Validation) -> Iterator[dict[str, Any]]:
         name = "calibration-here" if "line" in calibration else "calibration-of-classes"
         yield clinic.calibration_part(calibration, name)
     if clinical:
-        yield clinic.net_benefit(clinical)
+        yield clinic.decision_part(clinical)
 
 
 def _group_table(
